@@ -1,0 +1,1 @@
+"""The program: command line, nightly run, server."""

@@ -1,0 +1,1 @@
+"""Notes to chunks to stores."""

@@ -1,0 +1,1 @@
+"""Context before each response, the gateway and the hooks."""

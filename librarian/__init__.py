@@ -1,0 +1,1 @@
+"""Place notes in rooms and build the palace of hardlinks."""

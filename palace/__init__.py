@@ -1,0 +1,1 @@
+"""The ground: words, names, walls, settings, reading Obsidian, stores, embedding, search."""

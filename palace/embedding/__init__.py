@@ -1,0 +1,1 @@
+"""Texts to vectors, dense and sparse, behind ports."""

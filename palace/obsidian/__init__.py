@@ -1,0 +1,1 @@
+"""How Obsidian reads a note: bytes in, a parsed note out. Pure."""

@@ -1,0 +1,1 @@
+"""A scoped question to hits with a receipt."""

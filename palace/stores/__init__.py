@@ -1,0 +1,1 @@
+"""Where chunks, links and the ledger live, behind ports."""

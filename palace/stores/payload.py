@@ -1,0 +1,56 @@
+"""The payload that every vector store keeps with a chunk: one place for its names and its shapes."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+from palace.vocabulary import NoteId, Sha256
+
+INDEXED = ("cube_id", "note_id", "place", "wing", "room", "vault", "status", "trust", "kind")
+"""Keyword-indexed keys; `cube_id` is the tenant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """What stands beside a chunk's vectors. Times are ISO 8601; keys are folded, labels live in the graph.
+
+    `passage_sha256`: SHA-256 of the text that is embedded, so that a dense vector counts by it and its model.
+    """
+
+    cube_id: str
+    note_id: NoteId
+    wing: tuple[str, ...]
+    room: tuple[str, ...]
+    place: tuple[str, ...]
+    vault: str
+    path: str
+    title: str
+    heading_path: tuple[str, ...]
+    section: str
+    tags: tuple[str, ...]
+    aliases: tuple[str, ...]
+    kind: str
+    status: str
+    trust: str
+    created: str | None
+    modified: str | None
+    valid_from: str | None
+    invalid_at: str | None
+    lines: tuple[int, int]
+    span: tuple[int, int]
+    text: str
+    note_sha256: Sha256
+    chunk_sha256: Sha256
+    passage_sha256: Sha256
+    model: str
+    generation: int
+    stale: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready: tuples become lists."""
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of `as_dict`; unknown keys of a newer version are ignored."""
+        return cls(**{f.name: tuple(v) if isinstance(v := data[f.name], list) else v for f in fields(cls) if f.name in data})

@@ -1,0 +1,1 @@
+"""Mirror a vault with rsync, guarded against an emptied source."""
