@@ -28,12 +28,18 @@ class Vault(_Part):
     """One Obsidian vault, or any folder of Markdown."""
 
     source: str
+    """A folder, or `user@host:path`."""
     public: tuple[str, ...] = (".",)
     exclude: tuple[str, ...] = ()
     daily: Daily | None = None
     mirror: Literal["rsync", "reflink", "copy"] = "rsync"
     guard: Guard = Guard()
     compat: Literal["obsidian", "lenient"] = "obsidian"
+
+    @property
+    def remote(self) -> bool:
+        """Whether the source is another machine's: a colon before any slash, as rsync reads it."""
+        return ":" in self.source.partition("/")[0]
 
 
 class Rule(_Part):
@@ -50,6 +56,14 @@ class Private(_Part):
     cube: str
     path: str
     rooms: dict[str, tuple[str, ...]]
+
+    @property
+    def in_vault(self) -> tuple[str, str] | None:
+        """(vault, path in it) of a path written `vault:main/Agents/dev-cat`, else None."""
+        if not self.path.startswith("vault:"):
+            return None
+        vault, _, path = self.path.removeprefix("vault:").partition("/")
+        return vault, path.strip("/")
 
 
 class ReaderEntry(_Part):
@@ -117,6 +131,11 @@ class Settings(_Part):
     rooms: Rooms = Rooms()
     ingest: Ingest = Ingest()
     search: Search = Search()
+
+    @property
+    def default_reader(self) -> str:
+        """The reader of the command line when none is named: the file's first one."""
+        return next(iter(self.readers))
 
     def mirror(self, vault: str) -> Path:
         """Where a vault's mirror is."""
