@@ -10,9 +10,8 @@ import platformdirs
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 from pydantic_settings import SettingsError as EnvironmentFault
-from rapidfuzz import process
 
-from palace.configuration_rules import Fault, faults
+from palace.configuration_rules import Fault, did_you_mean, faults
 from palace.errors import SettingsError
 from palace.settings import Settings
 from palace.toml_lines import KeyPath, key_lines, line_of
@@ -73,6 +72,7 @@ def parse(table: _Table, environment: _Table, *, file: Path, lines: Mapping[KeyP
         found += faults(settings)
     found += _stray_variables()
     if found or settings is None:
+        found.sort(key=lambda fault: line_of(lines, fault.where) or 0)
         raise SettingsError(
             "\n".join(_render(fault, file, lines, environment) for fault in found),
             "Nothing was touched. Mend the settings, then run the command again.",
@@ -97,7 +97,7 @@ def _stray_variables() -> Iterator[Fault]:
     known = {f"{PREFIX}{name}".upper() for name in Settings.model_fields}
     for name in os.environ:
         if name.upper().startswith(PREFIX) and name not in NOT_SETTINGS and name.upper().split("__")[0] not in known:
-            yield Fault((), f"the environment's {name} is no key of the settings", _did_you_mean(name, known))
+            yield Fault((name,), "this variable is no key of the settings", did_you_mean(name, known))
 
 
 def _merge(below: _Table, above: _Table) -> _Table:
@@ -135,7 +135,7 @@ def _without(table: _Table, paths: list[KeyPath]) -> _Table:
 def _shape_fault(fault: _Table) -> Fault:
     where: KeyPath = tuple(fault["loc"])
     if fault["type"] == "extra_forbidden":
-        return Fault(where, "unknown key", _did_you_mean(str(where[-1]), _keys_at(Settings, where[:-1])))
+        return Fault(where, "unknown key", did_you_mean(str(where[-1]), _keys_at(Settings, where[:-1])))
     if fault["type"] == "missing":
         return Fault(where, "is missing", _MISSING.get(where, ""))
     return Fault(where, str(fault["msg"]))
@@ -160,13 +160,6 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - any 
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((model for part in get_args(annotation) if (model := _model_in(part))), None)
-
-
-def _did_you_mean(word: str, known: set[str]) -> str:
-    near = process.extractOne(word, sorted(known), score_cutoff=70)
-    if near:
-        return f"Did you mean {near[0]}?"
-    return f"Known here: {', '.join(sorted(known))}." if known else ""
 
 
 def _absolute(settings: Settings, base: Path) -> Settings:
@@ -203,10 +196,12 @@ def _render(fault: Fault, file: Path, lines: Mapping[KeyPath, int], environment:
 
 
 def _place(where: KeyPath, file: Path, lines: Mapping[KeyPath, int], environment: _Table) -> str:
+    if where and where[0] in os.environ:
+        return ""
     node: object = environment
     for part in where:
         node = node.get(part) if isinstance(node, dict) else None
     if where and node is not None:
         return f"{PREFIX}{'__'.join(str(part).upper() for part in where)}: "
-    line = line_of(dict(lines), where)
+    line = line_of(lines, where)
     return f"{file}:{line}: " if line else f"{file}: "

@@ -3,12 +3,13 @@
 import os
 import re
 import zoneinfo
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path, PurePosixPath
 
 import pathspec
+from rapidfuzz import process
 
 from palace.names import reserved, room_key
 from palace.settings import Private, Settings, Vault
@@ -36,6 +37,14 @@ def faults(settings: Settings) -> list[Fault]:
     return [fault for rule in rules for fault in rule(settings)]
 
 
+def did_you_mean(word: str, known: Collection[str]) -> str:
+    """A sentence with the known name that a word was meant to be, or with all of them if they are few, or nothing."""
+    near = process.extractOne(word, sorted(known), score_cutoff=70)
+    if near:
+        return f"Did you mean {near[0]}?"
+    return f"Known here: {', '.join(sorted(known))}." if 0 < len(known) <= 20 else ""
+
+
 def inside(path: Path, folder: Path) -> bool:
     """Whether `path` is `folder` or lies in it, after every symlink is followed."""
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
@@ -45,7 +54,8 @@ def _clock(settings: Settings) -> Iterator[Fault]:
     try:
         zoneinfo.ZoneInfo(settings.timezone)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        yield Fault(("timezone",), f'there is no time zone "{settings.timezone}"', 'Write one such as "Europe/Berlin".')
+        hint = did_you_mean(settings.timezone, zoneinfo.available_timezones())
+        yield Fault(("timezone",), f'there is no time zone "{settings.timezone}"', hint)
 
 
 def _sources(settings: Settings) -> Iterator[Fault]:
@@ -87,8 +97,7 @@ def _readers(settings: Settings) -> Iterator[Fault]:
     for name, reader in settings.readers.items():
         for cube in reader.cubes:
             if cube not in cubes:
-                known = ", ".join(sorted(cubes))
-                yield Fault(("readers", name, "cubes"), f'there is no cube "{cube}"', f"Known: {known}.")
+                yield Fault(("readers", name, "cubes"), f'there is no cube "{cube}"', did_you_mean(cube, cubes))
 
 
 def _tokens(settings: Settings) -> Iterator[Fault]:

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Mapping
 from typing import TypeAlias
 
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -34,7 +35,7 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     return lines
 
 
-def line_of(lines: dict[KeyPath, int], path: KeyPath) -> int | None:
+def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int | None:
     """The line of a key path, or of the nearest thing around it that has one."""
     for length in range(len(path), 0, -1):
         if path[:length] in lines:
