@@ -1,0 +1,402 @@
+"""The ledger: which notes are in the stores, at which version, and what is still open.
+
+Write order (docs/design.md): an intent first, then vectors, then graph and `done` in one transaction. Whatever a crash
+leaves open is found here at the next start.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from palace.stores.database import Database
+from palace.vocabulary import ChunkId, NoteId, NoteRef, Placement, Problem, RoomAddress, Sha256, Stat
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS ledger (
+    id TEXT PRIMARY KEY, cube TEXT NOT NULL, vault TEXT NOT NULL, path TEXT NOT NULL, file BLOB NOT NULL,
+    sha256 TEXT NOT NULL, placements TEXT NOT NULL, device INTEGER, inode INTEGER, size INTEGER, mtime_ns INTEGER,
+    ctime_ns INTEGER, state TEXT NOT NULL, stale INTEGER NOT NULL DEFAULT 0, title TEXT NOT NULL DEFAULT '',
+    link_key TEXT NOT NULL DEFAULT '', modified TEXT NOT NULL DEFAULT '');
+CREATE INDEX IF NOT EXISTS ledger_open ON ledger (state) WHERE state != 'done';
+CREATE INDEX IF NOT EXISTS ledger_key ON ledger (link_key, vault);
+CREATE INDEX IF NOT EXISTS ledger_modified ON ledger (modified DESC, id);
+CREATE TABLE IF NOT EXISTS chunk (
+    id TEXT PRIMARY KEY, note_id TEXT NOT NULL, passage_sha256 TEXT NOT NULL, dense INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS chunk_note ON chunk (note_id);
+CREATE INDEX IF NOT EXISTS chunk_waiting ON chunk (note_id) WHERE dense = 0;
+CREATE TABLE IF NOT EXISTS wikilink (
+    note_id TEXT NOT NULL, ord INTEGER NOT NULL, key TEXT NOT NULL, target TEXT NOT NULL, link TEXT NOT NULL,
+    alias TEXT, embed INTEGER NOT NULL, line INTEGER NOT NULL, PRIMARY KEY (note_id, ord)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS wikilink_key ON wikilink (key);
+CREATE TABLE IF NOT EXISTS unresolved_key (key TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS unresolved_source (note_id TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS name (key TEXT NOT NULL, note_id TEXT NOT NULL, PRIMARY KEY (key, note_id)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS name_note ON name (note_id);
+CREATE TABLE IF NOT EXISTS problem (
+    note_id TEXT NOT NULL, path TEXT NOT NULL, line INTEGER, code TEXT NOT NULL, message TEXT NOT NULL,
+    hint TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS problem_note ON problem (note_id);
+CREATE TABLE IF NOT EXISTS refused (
+    note_id TEXT PRIMARY KEY, cube TEXT NOT NULL, path TEXT NOT NULL, sha256 TEXT NOT NULL, state TEXT NOT NULL,
+    reason TEXT NOT NULL, device INTEGER, inode INTEGER, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER);
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+_STAT = "device, inode, size, mtime_ns, ctime_ns"
+_ROW = f"id, cube, vault, path, file, sha256, placements, state, stale, title, modified, {_STAT}"
+_MANY = 500
+"""Ids per statement, under SQLite's limit on parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """One note as the stores have it. `file`: the path that its bytes were read from."""
+
+    ref: NoteRef
+    file: str
+    sha256: Sha256
+    placements: str
+    state: str
+    stale: bool
+    title: str
+    modified: str
+    stat: Stat
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRow:
+    """A link as written, with the key by which a new note may come to answer it."""
+
+    key: str
+    target: str
+    link: str
+    alias: str | None
+    embed: bool
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A file that is kept out: quarantined (bad, with its reason) or skipped (by a rule)."""
+
+    id: NoteId
+    cube: str
+    path: str
+    sha256: str
+    state: str
+    reason: str
+    stat: Stat
+
+
+def placements_json(placements: Iterable[Placement]) -> str:
+    """One spelling for a set of placements, so that equal ones compare equal as text."""
+    rows = [
+        [p.address.cube, p.address.wing, p.address.room, p.wing_label, p.room_label, p.reason, p.section]
+        for p in placements
+    ]
+    return json.dumps(sorted(rows), ensure_ascii=False, separators=(",", ":"))
+
+
+def placements_from(text: str) -> tuple[Placement, ...]:
+    """The inverse of `placements_json`."""
+    return tuple(Placement(RoomAddress(c, w, r), wl, rl, reason, section) for c, w, r, wl, rl, reason, section in json.loads(text))
+
+
+class Catalogue:
+    """Reads and writes of the ledger's tables. Writes stand inside `Database.transaction()`."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        database.ensure("ledger", _SCHEMA)
+
+    # -- notes -------------------------------------------------------------------------------------------------------
+    def rows(self, ids: Sequence[NoteId]) -> dict[NoteId, LedgerRow]:
+        """The ledger's rows of these notes."""
+        out: dict[NoteId, LedgerRow] = {}
+        with self.database.read() as cx:
+            for part in _parts(ids):
+                found = cx.execute(f"SELECT {_ROW} FROM ledger WHERE id IN ({_marks(part)})", part)
+                out.update((NoteId(r[0]), _row(r)) for r in found)
+        return out
+
+    def all_rows(self) -> Iterator[LedgerRow]:
+        """Every row, sorted by id."""
+        last = ""
+        while True:
+            with self.database.read() as cx:
+                page = cx.execute(f"SELECT {_ROW} FROM ledger WHERE id > ? ORDER BY id LIMIT 1000", (last,)).fetchall()
+            if not page:
+                return
+            yield from map(_row, page)
+            last = page[-1][0]
+
+    def missing_from(self, seen: Iterable[NoteId]) -> list[tuple[NoteId, str, Sha256]]:
+        """(id, cube, sha256) of notes in the ledger that were not seen."""
+        with self.database.transaction() as cx:
+            cx.execute("CREATE TEMP TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
+            cx.execute("DELETE FROM seen")
+            cx.executemany("INSERT OR IGNORE INTO seen VALUES (?)", ((i,) for i in seen))
+            gone = cx.execute(
+                "SELECT id, cube, sha256 FROM ledger WHERE id NOT IN (SELECT id FROM seen) ORDER BY id"
+            ).fetchall()
+            cx.execute(
+                "DELETE FROM problem WHERE note_id NOT IN (SELECT id FROM seen) AND note_id NOT IN (SELECT id FROM ledger)"
+            )
+            cx.execute("DELETE FROM refused WHERE note_id NOT IN (SELECT id FROM seen)")
+        return [(NoteId(i), c, Sha256(s)) for i, c, s in gone]
+
+    def intend(self, row: LedgerRow, chunks: Sequence[tuple[ChunkId, Sha256, bool]]) -> list[ChunkId]:
+        """Announce a note's version and its chunks (id, passage hash, has a dense vector) before any store is touched.
+
+        Returns the ids of chunks that the note had and will not have any more.
+        """
+        note_id = row.ref.id
+        with self.database.transaction() as cx:
+            old = {r[0] for r in cx.execute("SELECT id FROM chunk WHERE note_id = ?", (note_id,))}
+            cx.execute("DELETE FROM chunk WHERE note_id = ?", (note_id,))
+            cx.executemany("INSERT INTO chunk VALUES (?, ?, ?, ?)", ((i, note_id, s, d) for i, s, d in chunks))
+            self._put(row, "intent")
+        return [ChunkId(i) for i in sorted(old.difference(i for i, _, _ in chunks))]
+
+    def finish(self, row: LedgerRow, link_key: str, names: Iterable[str], links: Sequence[LinkRow]) -> None:
+        """The note is in vectors and graph: in the same transaction as the graph's write."""
+        note_id = row.ref.id
+        with self.database.transaction() as cx:
+            known = cx.execute("SELECT link_key FROM ledger WHERE id = ?", (note_id,)).fetchone()
+            self._put(row, "done", link_key)
+            cx.execute("DELETE FROM name WHERE note_id = ?", (note_id,))
+            cx.executemany("INSERT OR IGNORE INTO name VALUES (?, ?)", ((n, note_id) for n in names))
+            cx.execute("DELETE FROM wikilink WHERE note_id = ?", (note_id,))
+            cx.executemany(
+                "INSERT INTO wikilink VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                ((note_id, n, k.key, k.target, k.link, k.alias, k.embed, k.line) for n, k in enumerate(links)),
+            )
+            cx.execute("INSERT OR IGNORE INTO unresolved_source VALUES (?)", (note_id,))
+            if not known or not known[0]:  # a new name: links to it, anywhere, may point here now
+                cx.execute("INSERT OR IGNORE INTO unresolved_key VALUES (?)", (link_key,))
+
+    def update(self, row: LedgerRow) -> None:
+        """Write a row of a note whose bytes did not change: other rooms, or another stat."""
+        with self.database.transaction():
+            self._put(row, "done")
+
+    def mark_gone(self, ids: Sequence[NoteId]) -> None:
+        """Announce that these notes will be forgotten."""
+        with self.database.transaction() as cx:
+            for part in _parts(ids):
+                cx.execute(f"UPDATE ledger SET state = 'forget' WHERE id IN ({_marks(part)})", part)
+
+    def forget(self, ids: Sequence[NoteId]) -> None:
+        """Drop the rows of notes that vectors and graph no longer have."""
+        with self.database.transaction() as cx:
+            for part in _parts(ids):
+                marks = _marks(part)
+                cx.execute(
+                    f"INSERT OR IGNORE INTO unresolved_key SELECT link_key FROM ledger WHERE id IN ({marks})", part
+                )
+                cx.execute(f"DELETE FROM ledger WHERE id IN ({marks})", part)
+                for table in ("chunk", "wikilink", "name", "problem"):
+                    cx.execute(f"DELETE FROM {table} WHERE note_id IN ({marks})", part)
+
+    def reopen(self, ids: Sequence[NoteId]) -> None:
+        """Mark notes as half-written, so that the next ingest forgets and writes them again."""
+        with self.database.transaction() as cx:
+            for part in _parts(ids):
+                cx.execute(f"UPDATE ledger SET state = 'intent' WHERE id IN ({_marks(part)})", part)
+
+    def open_intents(self) -> list[NoteId]:
+        """Notes that a killed run left half-written or half-forgotten."""
+        with self.database.read() as cx:
+            return [NoteId(r[0]) for r in cx.execute("SELECT id FROM ledger WHERE state != 'done' ORDER BY id")]
+
+    def set_stale(self, note_id: NoteId, *, stale: bool) -> None:
+        """The note's last good version stands, but its file can no longer be read."""
+        with self.database.transaction() as cx:
+            cx.execute("UPDATE ledger SET stale = ? WHERE id = ?", (stale, note_id))
+
+    def _put(self, row: LedgerRow, state: str, link_key: str | None = None) -> None:
+        s = row.stat
+        with self.database.transaction() as cx:
+            cx.execute(
+                f"INSERT INTO ledger ({_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (id) DO UPDATE SET file = excluded.file, sha256 = excluded.sha256, "
+                "placements = excluded.placements, state = excluded.state, stale = excluded.stale, "
+                "title = excluded.title, modified = excluded.modified, device = excluded.device, "
+                "inode = excluded.inode, size = excluded.size, mtime_ns = excluded.mtime_ns, ctime_ns = excluded.ctime_ns",
+                (
+                    *(row.ref.id, row.ref.cube, row.ref.vault, row.ref.path, os.fsencode(row.file), row.sha256),
+                    *(row.placements, state, row.stale, row.title, row.modified),
+                    *(s.device, s.inode, s.size, s.mtime_ns, s.ctime_ns),
+                ),
+            )
+            if link_key is not None:
+                cx.execute("UPDATE ledger SET link_key = ? WHERE id = ?", (link_key, row.ref.id))
+
+    # -- chunks ------------------------------------------------------------------------------------------------------
+    def chunks(self, note_ids: Sequence[NoteId] | None = None) -> dict[ChunkId, tuple[NoteId, Sha256, bool]]:
+        """Chunk id to (note, passage hash, has a dense vector), of these notes or all."""
+        out: dict[ChunkId, tuple[NoteId, Sha256, bool]] = {}
+        select = "SELECT id, note_id, passage_sha256, dense FROM chunk"
+        with self.database.read() as cx:
+            if note_ids is None:
+                return {r[0]: (r[1], r[2], bool(r[3])) for r in cx.execute(f"{select} ORDER BY id")}
+            for part in _parts(note_ids):
+                for r in cx.execute(f"{select} WHERE note_id IN ({_marks(part)})", part):
+                    out[r[0]] = (r[1], r[2], bool(r[3]))
+        return out
+
+    def waiting_notes(self, limit: int) -> list[NoteId]:
+        """Notes with chunks that wait for a dense vector, newest first."""
+        with self.database.read() as cx:
+            found = cx.execute(
+                "SELECT l.id FROM ledger l WHERE l.state = 'done' AND EXISTS "
+                "(SELECT 1 FROM chunk c WHERE c.note_id = l.id AND c.dense = 0) ORDER BY l.modified DESC, l.id LIMIT ?",
+                (limit,),
+            )
+            return [NoteId(r[0]) for r in found]
+
+    def waiting(self) -> int:
+        """How many chunks wait for a dense vector."""
+        with self.database.read() as cx:
+            return int(cx.execute("SELECT count(*) FROM chunk WHERE dense = 0").fetchone()[0])
+
+    def mark_dense(self, ids: Iterable[ChunkId]) -> None:
+        """These chunks have their dense vector."""
+        with self.database.transaction() as cx:
+            cx.executemany("UPDATE chunk SET dense = 1 WHERE id = ?", ((i,) for i in ids))
+
+    def mark_all_waiting(self) -> None:
+        """Every chunk waits again: the vectors are of another model."""
+        with self.database.transaction() as cx:
+            cx.execute("UPDATE chunk SET dense = 0")
+
+    def counts(self) -> tuple[int, int]:
+        """(notes, chunks)."""
+        with self.database.read() as cx:
+            notes = cx.execute("SELECT count(*) FROM ledger").fetchone()[0]
+            return int(notes), int(cx.execute("SELECT count(*) FROM chunk").fetchone()[0])
+
+    # -- links -------------------------------------------------------------------------------------------------------
+    def unresolved_sources(self) -> list[NoteId]:
+        """Notes whose links may point elsewhere now, since notes of that name came or went."""
+        with self.database.read() as cx:
+            found = cx.execute(
+                "SELECT w.note_id FROM unresolved_key u JOIN wikilink w ON w.key = u.key "
+                "UNION SELECT note_id FROM unresolved_source WHERE note_id IN (SELECT id FROM ledger) ORDER BY 1"
+            )
+            return [NoteId(r[0]) for r in found]
+
+    def links(self, note_id: NoteId) -> list[LinkRow]:
+        """A note's links as written, in order."""
+        with self.database.read() as cx:
+            found = cx.execute(
+                "SELECT key, target, link, alias, embed, line FROM wikilink WHERE note_id = ? ORDER BY ord", (note_id,)
+            )
+            return [LinkRow(k, t, w, a, bool(e), n) for k, t, w, a, e, n in found]
+
+    def named(self, link_key: str, vault: str) -> list[NoteRef]:
+        """Notes of a vault, in every cube, whose file name folds to a key, sorted."""
+        with self.database.read() as cx:
+            found = cx.execute(
+                "SELECT cube, vault, path FROM ledger WHERE link_key = ? AND vault = ? AND state = 'done' ORDER BY cube, path",
+                (link_key, vault),
+            )
+            return [NoteRef(*r) for r in found]
+
+    def resolved(self) -> None:
+        """Every link points where it should."""
+        with self.database.transaction() as cx:
+            cx.execute("DELETE FROM unresolved_key")
+            cx.execute("DELETE FROM unresolved_source")
+
+    # -- names -------------------------------------------------------------------------------------------------------
+    def notes_named(self, folded: str, cubes: Iterable[str]) -> list[NoteId]:
+        """Notes of these cubes whose folded title or alias is exactly this."""
+        cubes = sorted(cubes)
+        with self.database.read() as cx:
+            found = cx.execute(
+                f"SELECT n.note_id FROM name n JOIN ledger l ON l.id = n.note_id WHERE n.key = ? AND l.cube IN ({_marks(cubes)}) "
+                "ORDER BY n.note_id",
+                (folded, *cubes),
+            )
+            return [NoteId(r[0]) for r in found]
+
+    # -- problems and refusals ---------------------------------------------------------------------------------------
+    def set_problems(self, note_id: NoteId, problems: Iterable[Problem]) -> None:
+        """Replace what is wrong with a note."""
+        with self.database.transaction() as cx:
+            cx.execute("DELETE FROM problem WHERE note_id = ?", (note_id,))
+            cx.executemany(
+                "INSERT INTO problem VALUES (?, ?, ?, ?, ?, ?)",
+                ((note_id, p.path, p.line, p.code, p.message, p.hint) for p in problems),
+            )
+
+    def problems(self) -> list[Problem]:
+        """Everything that is wrong with notes now, sorted."""
+        with self.database.read() as cx:
+            found = cx.execute("SELECT path, line, code, message, hint FROM problem ORDER BY path, line, code, message")
+            return [Problem(*r) for r in found]
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Keep a file out, with the reason, until its bytes change."""
+        s = refusal.stat
+        with self.database.transaction() as cx:
+            cx.execute(
+                "INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    *(refusal.id, refusal.cube, refusal.path, refusal.sha256, refusal.state, refusal.reason),
+                    *(s.device, s.inode, s.size, s.mtime_ns, s.ctime_ns),
+                ),
+            )
+
+    def admit(self, note_id: NoteId) -> None:
+        """The file is good again."""
+        with self.database.transaction() as cx:
+            cx.execute("DELETE FROM refused WHERE note_id = ?", (note_id,))
+
+    def refusals(self, ids: Sequence[NoteId] | None = None) -> dict[NoteId, Refusal]:
+        """Files that are kept out (of these, or all)."""
+        select = f"SELECT note_id, cube, path, sha256, state, reason, {_STAT} FROM refused"
+        with self.database.read() as cx:
+            if ids is None:
+                found = cx.execute(f"{select} ORDER BY path, note_id").fetchall()
+            else:
+                found = [r for p in _parts(ids) for r in cx.execute(f"{select} WHERE note_id IN ({_marks(p)})", p)]
+        return {NoteId(r[0]): Refusal(NoteId(r[0]), *r[1:6], Stat(*r[6:])) for r in found}
+
+    # -- meta --------------------------------------------------------------------------------------------------------
+    def get(self, key: str) -> str | None:
+        """A remembered value."""
+        with self.database.read() as cx:
+            row = cx.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+            return None if row is None else str(row[0])
+
+    def set(self, values: Mapping[str, str]) -> None:
+        """Remember values."""
+        with self.database.transaction() as cx:
+            cx.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
+
+
+def _row(r: Sequence[object]) -> LedgerRow:
+    _, cube, vault, path, file, sha256, placements, state, stale, title, modified, *stat = r
+    return LedgerRow(
+        NoteRef(str(cube), str(vault), str(path)),
+        os.fsdecode(file),  # type: ignore[arg-type] - a BLOB comes back as bytes
+        Sha256(str(sha256)),
+        str(placements),
+        str(state),
+        bool(stale),
+        str(title),
+        str(modified),
+        Stat(*(int(str(s)) for s in stat)),
+    )
+
+
+def _parts(ids: Sequence[NoteId]) -> Iterator[Sequence[NoteId]]:
+    for i in range(0, len(ids), _MANY):
+        yield ids[i : i + _MANY]
+
+
+def _marks(part: Sequence[str]) -> str:
+    return ",".join("?" * len(part))
