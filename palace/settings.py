@@ -1,4 +1,4 @@
-"""`dualwall.toml`: the shapes of the settings. Every key stands once, here, with its meaning."""
+"""`dualwall.toml`: the shapes of the settings. Every key stands once, here, with its meaning for `dualwall init`."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,27 +14,37 @@ class Daily(_Part):
     """Where daily notes are. Left out: the vault's own daily-notes.json decides."""
 
     folder: str = ""
+    """The folder, relative to the vault; "" is the vault itself."""
     format: str = "YYYY-MM-DD"
+    """The date in the file names, as Obsidian writes it."""
 
 
 class Guard(_Part):
     """How much a source may lose in one run before the deletion guard stops it (both must be passed)."""
 
     share: Annotated[float, Field(ge=0, le=1)] = 0.2
+    """The share of the notes."""
     notes: Annotated[int, Field(ge=0)] = 20
+    """The number of notes."""
 
 
 class Vault(_Part):
     """One Obsidian vault, or any folder of Markdown."""
 
     source: str
-    """A folder, or `user@host:path`."""
+    """Where the vault is: a folder, or user@host:path (by ssh)."""
     public: tuple[str, ...] = (".",)
+    """Folders of the vault that become rooms which every reader of the cube `global` sees."""
     exclude: tuple[str, ...] = ()
+    """Globs of what stays out, beside what is never read (.obsidian, .trash, .git, templates, conflict copies)."""
     daily: Daily | None = None
+    """The daily notes. Left out: the vault's own .obsidian/daily-notes.json decides."""
     mirror: Literal["rsync", "reflink", "copy"] = "rsync"
+    """How the mirror is made: rsync, or reflink or copy where there is no rsync (local vaults only)."""
     guard: Guard = Guard()
+    """How much may vanish in one run before nothing is deleted and the run stops; both must be passed."""
     compat: Literal["obsidian", "lenient"] = "obsidian"
+    """How properties are read: obsidian (as Obsidian does) or lenient."""
 
     @property
     def remote(self) -> bool:
@@ -46,16 +56,22 @@ class Rule(_Part):
     """A placement by glob; the longest match wins over the folder rule."""
 
     glob: str
+    """Which notes, relative to the public folder."""
     wing: str
+    """The wing that they stand in."""
     room: str
+    """The room that they stand in."""
 
 
 class Private(_Part):
     """A root that never enters the palace; cube and rooms come from here alone."""
 
     cube: str
+    """Whose it is: the agent's id."""
     path: str
+    """A folder, or vault:NAME/FOLDER for one inside a vault (which then has to exclude it)."""
     rooms: dict[str, tuple[str, ...]]
+    """Globs for each room; what no glob names is not read, and `dualwall status --files` lists it."""
 
     @property
     def in_vault(self) -> tuple[str, str] | None:
@@ -70,67 +86,99 @@ class ReaderEntry(_Part):
     """Who may ask, and which cubes they see."""
 
     cubes: Annotated[tuple[str, ...], Field(min_length=1)]
+    """What this reader sees: "global", and agents' ids."""
     token_sha256: str | None = None
+    """The SHA-256 of its token, for the server; `dualwall token READER` makes one."""
     write: bool = False
+    """Whether it may write into the inboxes of its cubes."""
 
 
 class Stores(_Part):
     """Which engines hold vectors and graph."""
 
     vectors: Literal["edge", "qdrant", "memory"] = "edge"
+    """edge (in this process, on disk), qdrant (a server) or memory (for trials)."""
     graph: Literal["sqlite", "neo4j", "memory"] = "sqlite"
+    """sqlite (a file), neo4j (a server) or memory (for trials)."""
 
 
 class Embedding(_Part):
     """Which model embeds, and with how many workers. `provider = "openai"` asks an OpenAI-compatible address."""
 
     provider: Literal["fastembed", "openai"] = "fastembed"
+    """fastembed (in this process) or openai (an OpenAI-compatible address)."""
     model: str = "multilingual-e5-small"
+    """The model's name. The default one is built on this machine; others are the provider's."""
     vocabulary: Literal["all", "en-zh"] = "all"
+    """all languages, or the leaner English and Chinese."""
     workers: Annotated[int, Field(ge=1, le=64)] = 2
+    """How many processor cores embed."""
     url: str | None = None
+    """The address, for openai: http://127.0.0.1:8080/v1"""
     api_key_file: Path | None = None
+    """A file that holds the address's key."""
     dimensions: int | None = None
+    """The vectors' length, for a model that is not known here."""
     query_prefix: str | None = None
+    """What goes before a question, for a model that is not known here."""
     passage_prefix: str | None = None
+    """What goes before a passage, likewise."""
 
 
 class Rooms(_Part):
     """Which tags make no room, beside hex colours and single characters, and rules by glob."""
 
     deny_tags: tuple[str, ...] = ()
+    """Tags that make no room, beside hex colours and single characters."""
     rules: tuple[Rule, ...] = ()
+    """Rooms by glob; the longest match wins over the folder."""
 
 
 class Ingest(_Part):
     """Chunking and limits. Sizes in tokens of the model; `max_note_bytes`: larger notes are a Problem."""
 
     chunk_tokens: Annotated[int, Field(ge=32, le=480)] = 200
+    """The aim for one chunk, in tokens of the model."""
     max_note_bytes: Annotated[int, Field(ge=1024)] = 16 * 1024 * 1024
+    """A larger note is a Problem and stays out."""
 
 
 class Search(_Part):
     """Ranking: `fusion` over the top `prefetch` of each leg, `per_note` chunks of a note at most."""
 
     fusion: Literal["minmax", "rrf"] = "minmax"
+    """How the legs are fused: minmax or rrf."""
     prefetch: Annotated[int, Field(ge=10, le=1000)] = 100
+    """How many of each leg are fused."""
     limit: Annotated[int, Field(ge=1, le=100)] = 10
+    """How many hits an answer has."""
     per_note: Annotated[int, Field(ge=1, le=20)] = 2
+    """How many chunks of one note an answer has at most."""
 
 
 class Settings(_Part):
     """The whole file. Paths are absolute after loading (`palace.configuration`)."""
 
     data: Path
+    """Where mirror, palace, inbox and stores are: one folder, on one mount, outside every vault."""
     timezone: str = "UTC"
+    """Whose "today" it is."""
     vaults: dict[str, Vault] = Field(default_factory=dict)
+    """The vaults, each by a name of a-z, 0-9, - and _."""
     private: tuple[Private, ...] = ()
+    """Agents' own folders: they never enter the palace, and only readers of that cube see them."""
     readers: dict[str, ReaderEntry] = Field(default_factory=dict)
+    """Who may ask. The first one is the command line's."""
     stores: Stores = Stores()
+    """Which engines hold vectors and graph."""
     embedding: Embedding = Embedding()
+    """Which model embeds."""
     rooms: Rooms = Rooms()
+    """Which rooms there are, beside folders and tags."""
     ingest: Ingest = Ingest()
+    """How notes are cut."""
     search: Search = Search()
+    """How answers are ranked."""
 
     @property
     def default_reader(self) -> str:
