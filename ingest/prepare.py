@@ -24,7 +24,7 @@ from palace.obsidian.links import link_key
 from palace.obsidian.note import read_note
 from palace.stores.catalogue import LinkRow
 from palace.stores.ports import Sparse, SparseEmbedder
-from palace.vocabulary import RESERVED_ROOMS, Chunk, ParsedNote, Problem, PropertyValue, Sha256, Status
+from palace.vocabulary import Chunk, ParsedNote, Problem, PropertyValue, Sha256, Status
 
 _JOBS_A_TASK = 16
 _PARALLEL_FROM = 200
@@ -55,7 +55,6 @@ class Prepared:
     aliases: tuple[str, ...] = ()
     links: tuple[LinkRow, ...] = ()
     status: Status = Status.ACTIVE
-    kind: str = "note"
     created: str | None = None
     modified: str = ""
     valid_from: str | None = None
@@ -126,7 +125,6 @@ class Preparer:
             aliases=note.aliases,
             links=tuple(LinkRow(link_key(k.target), k.target, k.link, k.alias, k.embed, k.line) for k in note.links),
             status=_status(properties.get("status"), seen.status),
-            kind=_kind(seen),
             created=_text(properties.get("created")),
             modified=datetime.fromtimestamp(seen.stat.mtime_ns // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             valid_from=_text(properties.get("valid_from")),
@@ -187,11 +185,6 @@ def _status(value: PropertyValue | None, otherwise: Status) -> Status:
     if otherwise is Status.CANDIDATE or not isinstance(value, str):
         return otherwise
     return Status(value.lower()) if value.lower() in set(Status) else otherwise
-
-
-def _kind(seen: Seen) -> str:
-    rooms = {p.address.room for p in seen.placements} & RESERVED_ROOMS
-    return min(rooms) if rooms else "note"
 
 
 def _text(value: PropertyValue | None) -> str | None:

@@ -47,23 +47,31 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class PrivateScan:
-    """What the private roots hold. `absent`: (cube, vault) of roots that are not there, which proves nothing gone."""
+    """What private roots and inboxes hold.
+
+    `groups`: (cube, vault) of each; `absent`: those of sources that are not there, which proves nothing gone.
+    """
 
     seen: list[Seen]
     skipped: list[Skipped]
+    groups: frozenset[tuple[str, str]]
     absent: frozenset[tuple[str, str]]
 
 
 def palace_notes(settings: Settings) -> Iterator[Seen]:
-    """Every note of the palace's current generation, by its manifest."""
+    """Every note of the palace's current generation, by its manifest.
+
+    The bytes are read through the palace: a mirror that was synced since then holds others.
+    """
     current = manifest.current(settings)
     if current is None:
         return
+    folder = settings.palace / "current"
     for entry in manifest.read(current.folder / "manifest.jsonl"):
         vault = entry.ref.vault
         yield Seen(
             entry.ref,
-            str(settings.mirror(vault) / entry.mirror),
+            f"{folder}/{entry.links[0]}",
             entry.placements,
             entry.stat,
             entry.sha256,
@@ -74,13 +82,15 @@ def palace_notes(settings: Settings) -> Iterator[Seen]:
 
 
 def private_notes(settings: Settings) -> PrivateScan:
-    """Every file of the private roots that a room's glob names, and the others with the reason."""
+    """Every file of the private roots that a room's glob names, and of the inboxes; the others with the reason."""
     seen: list[Seen] = []
     skipped: list[Skipped] = []
-    absent: set[tuple[str, str]] = set()
+    groups: set[tuple[str, str]] = set()
+    absent = set() if manifest.current(settings) else {(GLOBAL, vault) for vault in settings.vaults}
     taken: dict[str, int] = {}
     for root in settings.private:
         vault, prefix, folder = _where(settings, root, taken)
+        groups.add((root.cube, vault))
         if not folder.is_dir():
             absent.add((root.cube, vault))
             continue
@@ -94,13 +104,19 @@ def private_notes(settings: Settings) -> PrivateScan:
                 continue
             placements = tuple(_private_placement(root.cube, room) for room in rooms)
             seen.append(_seen(NoteRef(root.cube, vault, shown), entry, placements, Trust.AGENT, Status.ACTIVE))
-    return PrivateScan(seen, skipped, frozenset(absent))
+    inbox = _inbox_notes(settings)
+    groups |= {(cube, "inbox") for cube in _cubes(settings)}
+    return PrivateScan([*seen, *inbox], skipped, frozenset(groups), frozenset(absent))
 
 
-def inbox_notes(settings: Settings) -> list[Seen]:
+def _cubes(settings: Settings) -> list[str]:
+    return sorted({GLOBAL, *(c for r in settings.readers.values() for c in r.cubes)})
+
+
+def _inbox_notes(settings: Settings) -> list[Seen]:
     """What agents wrote, each in the inbox of its cube, as candidates."""
     out = []
-    for cube in sorted({GLOBAL, *(c for r in settings.readers.values() for c in r.cubes)}):
+    for cube in _cubes(settings):
         placement = Placement(RoomAddress(cube, "inbox", "inbox"), "inbox", "inbox", "rule:inbox")
         for path, entry in _walk(settings.data / "inbox" / cube):
             if entry.name.lower().endswith(".md"):
@@ -120,13 +136,27 @@ def hashed(seen: Iterable[Seen], known: Mapping[NoteId, tuple[Stat, str]], now_n
             yield note
 
 
-def with_hash(note: Seen) -> Seen | OSError:
-    """Hash a note's file; the error when it cannot be read."""
+def with_hash(note: Seen) -> Seen:
+    """The note with the hash of its file, or as it was when the file cannot be read: then its reading says why."""
     try:
         with Path(note.file).open("rb") as stream:
             return _with_hash(note, Sha256(hashlib.file_digest(stream, "sha256").hexdigest()))
-    except OSError as error:
-        return error
+    except OSError:
+        return note
+
+
+def digest(scan: PrivateScan) -> str:
+    """One value for all that a scan saw: equal only when no file and no rule of a private root changed."""
+    state = hashlib.sha256(repr((sorted(scan.groups), sorted(scan.absent))).encode())
+    for note in scan.seen:
+        state.update(repr((note.ref, note.placements, note.stat)).encode("utf-8", "surrogateescape"))
+    return state.hexdigest()
+
+
+def racy(scan: PrivateScan, now_ns: int | None = None) -> bool:
+    """Whether a file is so young that an equal stat would not prove equal bytes."""
+    limit = (time.time_ns() if now_ns is None else now_ns) - RACY_NS
+    return any(max(n.stat.mtime_ns, n.stat.ctime_ns) >= limit for n in scan.seen)
 
 
 def stat_of(result: os.stat_result) -> Stat:

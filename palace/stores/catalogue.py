@@ -277,6 +277,12 @@ class Catalogue:
             notes = cx.execute("SELECT count(*) FROM ledger").fetchone()[0]
             return int(notes), int(cx.execute("SELECT count(*) FROM chunk").fetchone()[0])
 
+    def group_sizes(self) -> dict[tuple[str, str], int]:
+        """Notes of each (cube, vault)."""
+        with self.database.read() as cx:
+            found = cx.execute("SELECT cube, vault, count(*) FROM ledger GROUP BY cube, vault")
+            return {(c, v): int(n) for c, v, n in found}
+
     # -- links -------------------------------------------------------------------------------------------------------
     def unresolved_sources(self) -> list[NoteId]:
         """Notes whose links may point elsewhere now, since notes of that name came or went."""

@@ -165,6 +165,9 @@ class Graph(Protocol):
     def upsert(self, notes: Sequence[NoteNode]) -> None:
         """Write notes with their rooms and tags (not their links); what a note no longer has is gone."""
 
+    def set_rooms(self, note_id: NoteId, rooms: Sequence[tuple[str, str, str, str]]) -> None:
+        """Replace the rooms of a note that is there: (wing key, room key, wing label, room label) of each."""
+
     def link(self, source: NoteId, edges: Sequence[Edge]) -> None:
         """Replace the links of a note."""
 

@@ -1,0 +1,177 @@
+"""Prepared notes into the stores, in the order that lets every crash be answered by running again.
+
+Intent in the ledger, then vectors, then graph and `done` in one transaction. Forgetting: mark, vectors (by note id),
+graph, row.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ingest.prepare import Prepared
+from ingest.source import Seen
+from palace.stores.catalogue import Catalogue, LedgerRow, Refusal, placements_json
+from palace.stores.payload import Payload
+from palace.stores.ports import Graph, NoteNode, Point, Vector, VectorStore
+from palace.vocabulary import RESERVED_ROOMS, Chunk, NoteId, Placement, Sha256
+
+FORGET_AT_ONCE = 256
+"""Notes per delete."""
+
+
+class Writer:
+    """The one hand that writes notes into vectors, graph and ledger."""
+
+    def __init__(self, catalogue: Catalogue, vectors: VectorStore, graph: Graph, model: str, generation: int) -> None:
+        self._catalogue = catalogue
+        self._vectors = vectors
+        self._graph = graph
+        self._model = model
+        self._generation = generation
+
+    def recover(self) -> int:
+        """Finish what a killed run left open: forget half-written notes from the stores. Returns how many."""
+        open_notes = self._catalogue.open_intents()
+        for part in _parts(open_notes):
+            self._vectors.forget(part)
+            with self._catalogue.database.transaction():
+                self._graph.forget(part)
+                self._catalogue.forget(part)
+        return len(open_notes)
+
+    def forget(self, ids: Sequence[NoteId]) -> None:
+        """Take notes out of every store."""
+        for part in _parts(ids):
+            self._catalogue.mark_gone(part)
+            self._vectors.forget(part)
+            with self._catalogue.database.transaction():
+                self._graph.forget(part)
+                self._catalogue.forget(part)
+
+    def write(self, notes: Sequence[Prepared], cached: Mapping[Sha256, Vector]) -> None:
+        """Write a batch of notes; chunks whose passage is in `cached` get their dense vector at once."""
+        points: list[Point] = []
+        dropped = []
+        with self._catalogue.database.transaction():
+            for note in notes:
+                owned = [(c.id, c.passage_sha256, c.passage_sha256 in cached) for c in note.chunks]
+                dropped += self._catalogue.intend(self._row(note), owned)
+        for note in notes:
+            points += [
+                Point(c.id, self._payload(note, c), sparse, cached.get(c.passage_sha256))
+                for c, sparse in zip(note.chunks, note.sparse, strict=True)
+            ]
+        self._vectors.upsert(points)
+        self._vectors.forget_chunks(dropped)
+        self._vectors.flush()
+        with self._catalogue.database.transaction(), self._graph.transaction():
+            self._graph.upsert([self._node(note) for note in notes])
+            for note in notes:
+                self._catalogue.finish(self._row(note), note.link_key, note.names, note.links)
+                self._catalogue.set_problems(note.seen.ref.id, note.problems)
+                self._catalogue.admit(note.seen.ref.id)
+
+    def replace_rooms(self, seen: Seen, row: LedgerRow) -> None:
+        """The bytes are the same, the rooms are not: payload and graph change, nothing is embedded."""
+        rooms = _rooms(seen.placements)
+        self._vectors.set_payload(row.ref.id, rooms)
+        with self._catalogue.database.transaction(), self._graph.transaction():
+            self._graph.set_rooms(row.ref.id, _labels(seen.placements))
+            self._catalogue.update(touched(seen, row))
+
+    def refuse(self, note: Prepared, *, known: bool) -> None:
+        """Keep a bad note out; its last good version, if there is one, stays and is marked stale."""
+        seen = note.seen
+        if known:
+            self._vectors.set_payload(seen.ref.id, {"stale": True})
+        refusal = Refusal(
+            *(seen.ref.id, seen.ref.cube, seen.ref.path, note.sha256, "stale" if known else "quarantined"),
+            note.refusal or "",
+            seen.stat,
+        )
+        with self._catalogue.database.transaction():
+            if known:
+                self._catalogue.set_stale(seen.ref.id, stale=True)
+            self._catalogue.refuse(refusal)
+            self._catalogue.set_problems(seen.ref.id, note.problems)
+
+    def _row(self, note: Prepared) -> LedgerRow:
+        seen = note.seen
+        return LedgerRow(
+            ref=seen.ref,
+            file=seen.file,
+            sha256=note.sha256,
+            placements=placements_json(seen.placements),
+            state="intent",
+            stale=False,
+            title=note.title,
+            modified=note.modified,
+            stat=seen.stat,
+        )
+
+    def _node(self, note: Prepared) -> NoteNode:
+        ref = note.seen.ref
+        return NoteNode(
+            id=ref.id,
+            cube=ref.cube,
+            vault=ref.vault,
+            path=ref.path,
+            title=note.title,
+            aliases=note.aliases,
+            tags=note.tags,
+            rooms=_labels(note.seen.placements),
+            changed=note.modified,
+            chunk_ids=tuple(c.id for c in note.chunks),
+            status=note.status,
+        )
+
+    def _payload(self, note: Prepared, chunk: Chunk) -> Payload:
+        seen = note.seen
+        return Payload(
+            cube_id=seen.ref.cube,
+            note_id=seen.ref.id,
+            **_rooms(seen.placements),
+            vault=seen.ref.vault,
+            path=seen.ref.path,
+            title=note.title,
+            heading_path=chunk.heading_path,
+            tags=note.tags,
+            aliases=note.aliases,
+            status=note.status,
+            trust=seen.trust,
+            created=note.created,
+            modified=note.modified,
+            valid_from=note.valid_from,
+            invalid_at=note.invalid_at,
+            lines=chunk.lines,
+            span=(chunk.start, chunk.end),
+            text=chunk.text,
+            note_sha256=note.sha256,
+            chunk_sha256=chunk.sha256,
+            passage_sha256=chunk.passage_sha256,
+            model=self._model,
+            generation=self._generation,
+        )
+
+
+def touched(seen: Seen, row: LedgerRow) -> LedgerRow:
+    """The row with what is seen now beside the same bytes."""
+    placements = placements_json(seen.placements)
+    return LedgerRow(row.ref, seen.file, row.sha256, placements, "done", row.stale, row.title, row.modified, seen.stat)
+
+
+def _rooms(placements: Sequence[Placement]) -> dict[str, tuple[str, ...] | str]:
+    """The part of the payload that placements decide."""
+    return {
+        "wing": tuple(sorted({p.address.wing for p in placements})),
+        "room": tuple(sorted({p.address.room for p in placements})),
+        "place": tuple(sorted({p.address.place for p in placements})),
+        "kind": min({p.address.room for p in placements} & RESERVED_ROOMS, default="note"),
+        "section": min((p.section for p in placements if p.section), default=""),
+    }
+
+
+def _labels(placements: Sequence[Placement]) -> tuple[tuple[str, str, str, str], ...]:
+    return tuple(sorted({(p.address.wing, p.address.room, p.wing_label, p.room_label) for p in placements}))
+
+
+def _parts(ids: Sequence[NoteId]) -> list[Sequence[NoteId]]:
+    return [ids[i : i + FORGET_AT_ONCE] for i in range(0, len(ids), FORGET_AT_ONCE)]
