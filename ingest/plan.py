@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from ingest.source import Seen
 from palace.stores.catalogue import LedgerRow, placements_json
-from palace.vocabulary import NoteId, Sha256
+from palace.vocabulary import GLOBAL, NoteId, Sha256
 
 
 class Action(StrEnum):
@@ -28,7 +28,9 @@ def classify(seen: Seen, row: LedgerRow | None) -> Action:
         return Action.CHANGED
     if placements_json(seen.placements) != row.placements:
         return Action.ROOMS_ONLY
-    return Action.NOTHING if seen.stat == row.stat and seen.file == row.file else Action.TOUCHED
+    # Linking moves ctime and syncing makes new inodes: of a palace note only the time of its last change counts.
+    same = seen.stat.mtime_ns == row.stat.mtime_ns if seen.ref.cube == GLOBAL else seen.stat == row.stat
+    return Action.NOTHING if same and seen.file == row.file else Action.TOUCHED
 
 
 @dataclass(frozen=True, slots=True)

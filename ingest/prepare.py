@@ -22,6 +22,7 @@ from ingest.source import Seen
 from palace.names import fold, nfc
 from palace.obsidian.links import link_key
 from palace.obsidian.note import read_note
+from palace.search.lock import name_key
 from palace.stores.catalogue import LinkRow
 from palace.stores.ports import Sparse, SparseEmbedder
 from palace.vocabulary import Chunk, ParsedNote, Problem, PropertyValue, Sha256, Status
@@ -69,7 +70,7 @@ class Prepared:
     @property
     def names(self) -> tuple[str, ...]:
         """Folded title and aliases, for the canonical lock."""
-        return tuple(sorted({fold(n.strip()) for n in (self.title, *self.aliases) if n.strip()}))
+        return tuple(sorted({name_key(n) for n in (self.title, *self.aliases)} - {""}))
 
 
 def title_of(path: str) -> str:

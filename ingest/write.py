@@ -5,6 +5,7 @@ graph, row.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ingest.prepare import Prepared
 from ingest.source import Seen
@@ -104,6 +105,8 @@ class Writer:
             stale=False,
             title=note.title,
             modified=note.modified,
+            status=note.status,
+            first_chunk=note.chunks[0].id if note.chunks else "",
             stat=seen.stat,
         )
 
@@ -154,8 +157,7 @@ class Writer:
 
 def touched(seen: Seen, row: LedgerRow) -> LedgerRow:
     """The row with what is seen now beside the same bytes."""
-    placements = placements_json(seen.placements)
-    return LedgerRow(row.ref, seen.file, row.sha256, placements, "done", row.stale, row.title, row.modified, seen.stat)
+    return replace(row, file=seen.file, placements=placements_json(seen.placements), state="done", stat=seen.stat)
 
 
 def _rooms(placements: Sequence[Placement]) -> dict[str, tuple[str, ...] | str]:

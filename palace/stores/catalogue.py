@@ -8,17 +8,20 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from palace.stores.database import Database
+from palace.stores.ports import Named
 from palace.vocabulary import ChunkId, NoteId, NoteRef, Placement, Problem, RoomAddress, Sha256, Stat
+from palace.walls import Scope
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS ledger (
     id TEXT PRIMARY KEY, cube TEXT NOT NULL, vault TEXT NOT NULL, path TEXT NOT NULL, file BLOB NOT NULL,
     sha256 TEXT NOT NULL, placements TEXT NOT NULL, device INTEGER, inode INTEGER, size INTEGER, mtime_ns INTEGER,
     ctime_ns INTEGER, state TEXT NOT NULL, stale INTEGER NOT NULL DEFAULT 0, title TEXT NOT NULL DEFAULT '',
-    link_key TEXT NOT NULL DEFAULT '', modified TEXT NOT NULL DEFAULT '');
+    link_key TEXT NOT NULL DEFAULT '', modified TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT 'active',
+    first_chunk TEXT NOT NULL DEFAULT '');
 CREATE INDEX IF NOT EXISTS ledger_open ON ledger (state) WHERE state != 'done';
 CREATE INDEX IF NOT EXISTS ledger_key ON ledger (link_key, vault);
 CREATE INDEX IF NOT EXISTS ledger_modified ON ledger (modified DESC, id);
@@ -44,7 +47,8 @@ CREATE TABLE IF NOT EXISTS refused (
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 _STAT = "device, inode, size, mtime_ns, ctime_ns"
-_ROW = f"id, cube, vault, path, file, sha256, placements, state, stale, title, modified, {_STAT}"
+_ROW = f"id, cube, vault, path, file, sha256, placements, state, stale, title, modified, status, first_chunk, {_STAT}"
+_Text = TypeVar("_Text", bound=str)
 _MANY = 500
 """Ids per statement, under SQLite's limit on parameters."""
 
@@ -61,6 +65,8 @@ class LedgerRow:
     stale: bool
     title: str
     modified: str
+    status: str
+    first_chunk: str
     stat: Stat
 
 
@@ -219,14 +225,15 @@ class Catalogue:
         s = row.stat
         with self.database.transaction() as cx:
             cx.execute(
-                f"INSERT INTO ledger ({_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                f"INSERT INTO ledger ({_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT (id) DO UPDATE SET file = excluded.file, sha256 = excluded.sha256, "
                 "placements = excluded.placements, state = excluded.state, stale = excluded.stale, "
-                "title = excluded.title, modified = excluded.modified, device = excluded.device, "
+                "title = excluded.title, modified = excluded.modified, status = excluded.status, "
+                "first_chunk = excluded.first_chunk, device = excluded.device, "
                 "inode = excluded.inode, size = excluded.size, mtime_ns = excluded.mtime_ns, ctime_ns = excluded.ctime_ns",
                 (
                     *(row.ref.id, row.ref.cube, row.ref.vault, row.ref.path, os.fsencode(row.file), row.sha256),
-                    *(row.placements, state, row.stale, row.title, row.modified),
+                    *(row.placements, state, row.stale, row.title, row.modified, row.status, row.first_chunk),
                     *(s.device, s.inode, s.size, s.mtime_ns, s.ctime_ns),
                 ),
             )
@@ -317,16 +324,23 @@ class Catalogue:
             cx.execute("DELETE FROM unresolved_source")
 
     # -- names -------------------------------------------------------------------------------------------------------
-    def notes_named(self, folded: str, cubes: Iterable[str]) -> list[NoteId]:
-        """Notes of these cubes whose folded title or alias is exactly this."""
-        cubes = sorted(cubes)
+    def find(self, keys: Sequence[str], scope: Scope) -> list[Named]:
+        """Notes inside the scope that bear one of these names (`palace.search.lock.Names`)."""
+        cubes = sorted(scope.cubes)
+        out = []
         with self.database.read() as cx:
-            found = cx.execute(
-                f"SELECT n.note_id FROM name n JOIN ledger l ON l.id = n.note_id WHERE n.key = ? AND l.cube IN ({_marks(cubes)}) "
-                "ORDER BY n.note_id",
-                (folded, *cubes),
-            )
-            return [NoteId(r[0]) for r in found]
+            for part in _parts(keys):
+                found = cx.execute(
+                    "SELECT n.key, l.id, l.first_chunk, l.cube, l.placements, l.status FROM name n "
+                    f"JOIN ledger l ON l.id = n.note_id WHERE n.key IN ({_marks(part)}) AND l.cube IN ({_marks(cubes)}) "
+                    "AND l.first_chunk != '' ORDER BY n.key, l.id",
+                    (*part, *cubes),
+                )
+                for key, note_id, chunk_id, cube, placements, status in found:
+                    rooms = [p.address for p in placements_from(placements)]
+                    if scope.admits(cube, [r.place for r in rooms], [r.wing for r in rooms], status):
+                        out.append(Named(key, NoteId(note_id), ChunkId(chunk_id)))
+        return out
 
     # -- problems and refusals ---------------------------------------------------------------------------------------
     def set_problems(self, note_id: NoteId, problems: Iterable[Problem]) -> None:
@@ -385,7 +399,7 @@ class Catalogue:
 
 
 def _row(r: Sequence[object]) -> LedgerRow:
-    _, cube, vault, path, file, sha256, placements, state, stale, title, modified, *stat = r
+    _, cube, vault, path, file, sha256, placements, state, stale, title, modified, status, first_chunk, *stat = r
     return LedgerRow(
         NoteRef(str(cube), str(vault), str(path)),
         os.fsdecode(file),  # type: ignore[arg-type] - a BLOB comes back as bytes
@@ -395,11 +409,13 @@ def _row(r: Sequence[object]) -> LedgerRow:
         bool(stale),
         str(title),
         str(modified),
+        str(status),
+        str(first_chunk),
         Stat(*(int(str(s)) for s in stat)),
     )
 
 
-def _parts(ids: Sequence[NoteId]) -> Iterator[Sequence[NoteId]]:
+def _parts(ids: Sequence[_Text]) -> Iterator[Sequence[_Text]]:
     for i in range(0, len(ids), _MANY):
         yield ids[i : i + _MANY]
 
