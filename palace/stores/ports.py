@@ -125,6 +125,15 @@ class NoteNode:
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """A note found by one of its names (`palace.search.lock.name_key`). `chunk_id`: its first chunk."""
+
+    key: str
+    note_id: NoteId
+    chunk_id: ChunkId
+
+
+@dataclass(frozen=True, slots=True)
 class Edge:
     """A link of a note. `target` None: no note of that name (an unresolved link is kept as such)."""
 
