@@ -8,6 +8,7 @@ DualwallError                1   failed
 ├── UnreachableError         6   a store, the model or the source cannot be reached
 │   └── ModelMismatchError   6   vectors of another model are stored
 ├── WallError                1   a query without a cube, a room outside its reader: a bug or an attack
+├── NotFoundError            1   no such note for this reader
 └── StoreError               1   a store refused an operation
 
 A fault of one note is no exception but a `palace.vocabulary.Problem`, returned beside the result.
@@ -80,3 +81,7 @@ class WallError(DualwallError):
 
 class StoreError(DualwallError):
     """A store refused an operation."""
+
+
+class NotFoundError(DualwallError):
+    """There is no such note for this reader: the same words whether it is absent or of another cube."""
