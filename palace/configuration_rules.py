@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path, PurePosixPath
 
-import pathspec
+from pathspec import GitIgnoreSpec
 from rapidfuzz import process
 
 from palace.names import reserved, room_key
+from palace.paths import contains
 from palace.settings import Private, Settings, Vault
 from palace.toml_lines import KeyPath
 from palace.vocabulary import GLOBAL
@@ -43,11 +44,6 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
     if near:
         return f"Did you mean {near[0]}?"
     return f"Known here: {', '.join(sorted(known))}." if 0 < len(known) <= 20 else ""
-
-
-def inside(path: Path, folder: Path) -> bool:
-    """Whether `path` is `folder` or lies in it, after every symlink is followed."""
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def _clock(settings: Settings) -> Iterator[Fault]:
@@ -133,11 +129,11 @@ def _data_apart(settings: Settings) -> Iterator[Fault]:
         (("private", at, "path"), Path(entry.path)) for at, entry in enumerate(settings.private) if not entry.in_vault
     ]
     for where, root in roots:
-        if inside(settings.data, root):
+        if contains(root, settings.data):
             yield Fault(
                 ("data",), f"{settings.data} lies inside {root}", "The vault is never written: keep the data apart."
             )
-        elif inside(root, settings.data):
+        elif contains(settings.data, root):
             yield Fault(where, f"{root} lies inside the data folder {settings.data}", "Keep the two apart.")
 
 
@@ -170,7 +166,7 @@ def _places(settings: Settings, entry: Private) -> Iterator[tuple[str, PurePosix
     real = Path(os.path.realpath(path))
     yield "", PurePosixPath(real)
     for name, other in settings.vaults.items():
-        if not other.remote and inside(real, Path(other.source)):
+        if not other.remote and contains(Path(other.source), real):
             yield name, PurePosixPath(real.relative_to(os.path.realpath(other.source)))
 
 
@@ -186,7 +182,7 @@ def _walls(settings: Settings) -> Iterator[Fault]:
                 yield from _leaks(("private", at, "path"), place, vault, settings.vaults[vault])
         if not entry.in_vault:
             for name, other in settings.vaults.items():
-                if not other.remote and inside(Path(other.source), Path(entry.path)):
+                if not other.remote and contains(Path(entry.path), Path(other.source)):
                     yield Fault(("private", at, "path"), f'holds the whole vault "{name}"', "Keep the two apart.")
 
 
@@ -196,16 +192,18 @@ def _leaks(where: KeyPath, private: PurePosixPath, name: str, vault: Vault) -> I
         if public.is_relative_to(private):
             yield Fault(where, f'holds the public folder "{folder}" of vault "{name}"', "Keep the two apart.")
         elif private.is_relative_to(public) and not _excluded(private, vault):
-            hint = f'Add "{private}/**" to exclude of [vaults.{name}].'
+            hint = f'Add "{private}/**" to exclude of [vaults.{name}], and take nothing back with `!`.'
             yield Fault(
                 where, f'lies in the public folder "{folder}" of vault "{name}", which does not exclude it', hint
             )
 
 
 def _excluded(folder: PurePosixPath, vault: Vault) -> bool:
-    """Whether nothing in a folder of the vault, at any depth, would be read as public."""
-    globs = pathspec.PathSpec.from_lines("gitignore", vault.exclude)
-    return all(globs.match_file(str(folder / probe)) for probe in ("a.md", "b/a.md", "b/c/a.md"))
+    """Whether nothing in a folder of the vault, at any depth, would be read as public; `!` might take some of it back."""
+    globs = GitIgnoreSpec.from_lines(vault.exclude)
+    return not any(glob.startswith("!") for glob in vault.exclude) and all(
+        globs.match_file(str(folder / probe)) for probe in ("a.md", "b/a.md", "b/c/a.md")
+    )
 
 
 def _provider(settings: Settings) -> Iterator[Fault]:

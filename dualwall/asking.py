@@ -1,0 +1,155 @@
+"""The commands that ask: search, rooms, read, neighbors, status, verify."""
+
+import re
+from pathlib import Path
+
+import click
+
+from dualwall import client, output, questions
+from dualwall.common import Json, common, print_json
+from palace import lock
+from palace.configuration import load
+from palace.configuration_rules import did_you_mean
+from palace.errors import DualwallError, Exit, UsageError
+from palace.names import fold
+from palace.settings import Settings
+
+_REF = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+
+as_option = click.option("--as", "reader", help="Who asks (else the first reader of the settings).")
+
+
+@click.command()
+@click.argument("query")
+@click.option(
+    "--room", "-r", "rooms", multiple=True, help="Look in this room only, by any spelling, as `room` or `wing/room`."
+)
+@click.option("--wing", "-w", "wings", multiple=True, help="Look in this wing only.")
+@click.option("--limit", "-n", type=click.IntRange(1, 100), help="How many hits at most.")
+@click.option("--explain", is_flag=True, help="Show each leg's score, the floors and the refs.")
+@as_option
+@common
+def search(  # noqa: PLR0913 - one an option
+    query: str, rooms: tuple[str, ...], wings: tuple[str, ...], limit: int | None, *,
+    explain: bool, reader: str | None, config: Path | None, as_json: bool,
+) -> Exit:  # fmt: skip
+    """Ask QUERY of the notes that you may see; every answer says where it looked and which bytes it is from."""
+    settings = load(config)
+    question = questions.search(query, rooms, wings, limit, explain=explain)
+    found = client.ask(settings, question, reader_of(settings, reader))
+    _print(found, output.answer(found, explain=explain), as_json=as_json)
+    return Exit.DONE
+
+
+@click.command()
+@click.argument("query", required=False)
+@click.option("--wing", "-w", help="Only this wing's rooms.")
+@click.option("--cursor", help="Go on after a page.")
+@as_option
+@common
+def rooms(  # noqa: PLR0913 - one an option
+    query: str | None, wing: str | None, cursor: str | None, *, reader: str | None, config: Path | None, as_json: bool
+) -> Exit:
+    """List the rooms that you may see, or those that suit QUERY, best first."""
+    settings = load(config)
+    found = client.ask(settings, questions.rooms(query, wing, cursor), reader_of(settings, reader))
+    _print(found, output.rooms(found), as_json=as_json)
+    return Exit.DONE
+
+
+@click.command()
+@click.argument("note")
+@click.option("--lines", help="Only these lines, as 10-18.")
+@as_option
+@common
+def read(note: str, *, lines: str | None, reader: str | None, config: Path | None, as_json: bool) -> Exit:
+    """Show NOTE: its ref from an answer, its path in the vault, or its title."""
+    settings = load(config)
+    asker = reader_of(settings, reader)
+    found = client.ask(settings, questions.read(_ref(settings, note, asker), _span(lines)), asker)
+    _print(found, output.note(found), as_json=as_json)
+    return Exit.DONE
+
+
+@click.command()
+@click.argument("note")
+@as_option
+@common
+def neighbors(note: str, *, reader: str | None, config: Path | None, as_json: bool) -> Exit:
+    """Show what stands around NOTE (a ref, a path or a title): links, backlinks, notes with its tags."""
+    settings = load(config)
+    asker = reader_of(settings, reader)
+    found = client.ask(settings, questions.neighbors(_ref(settings, note, asker)), asker)
+    _print(found, output.neighborhood(found), as_json=as_json)
+    return Exit.DONE
+
+
+@click.command()
+@click.option("--files", is_flag=True, help="Each file: indexed, stale, quarantined or skipped, and why.")
+@common
+def status(*, files: bool, config: Path | None, as_json: bool) -> Exit:
+    """Show what is indexed, what waits, and with --files what is not and why."""
+    settings = load(config)
+    found = client.ask(settings, questions.status(files=files), settings.default_reader)
+    listed = found.get("files") or []
+    rest = {name: value for name, value in found.items() if name != "files"}
+    _print(found, "\n".join(filter(None, [output.files(listed), output.table(rest)])), as_json=as_json)
+    return Exit.DONE
+
+
+@click.command()
+@click.option("--repair", is_flag=True, help="Mend what differs, by doing the work again.")
+@common
+def verify(*, repair: bool, config: Path | None, as_json: bool) -> Exit:
+    """Compare palace, vectors, graph and catalogue; exit 1 when they differ."""
+    settings = load(config)
+    with lock.hold(settings, "verify"):
+        found = client.ask(settings, questions.verify(repair=repair), settings.default_reader)
+    differences = found["differences"]
+    text = output.table(found) + "".join(f"\n  {difference}" for difference in differences)
+    hint = "" if repair or not differences else "\nMend it with: dualwall verify --repair"
+    _print(found, text + hint, as_json=as_json)
+    return Exit.FAILED if differences else Exit.DONE
+
+
+def reader_of(settings: Settings, name: str | None) -> str:
+    """The named reader, or the default one; raises UsageError for a name that the settings don't have."""
+    if name is not None and name not in settings.readers:
+        raise UsageError(f'There is no reader "{name}" in the settings.', did_you_mean(name, settings.readers.keys()))
+    return name or settings.default_reader
+
+
+def _ref(settings: Settings, note: str, reader: str) -> str:
+    """The ref of what a person calls a note, among the notes that this reader may see."""
+    if _REF.fullmatch(note):
+        return note
+    stem = note.rsplit("/", 1)[-1].removesuffix(".md")
+    found = client.ask(settings, questions.search(stem, limit=20), reader)
+    named = {hit["ref"]: hit["path"] for hit in found["hits"] if _is_called(hit, note)}
+    if len(named) == 1:
+        return str(next(iter(named)))
+    if named:
+        raise UsageError(f'"{note}" may be {" or ".join(sorted(named.values()))}.', "Give the whole path.")
+    near = list(dict.fromkeys(hit["path"] for hit in found["hits"]))[:3]
+    raise DualwallError(f'No note is called "{note}".', f"Near: {', '.join(near)}." if near else "Search for it first.")
+
+
+def _is_called(hit: Json, note: str) -> bool:
+    wanted, path = fold(note), fold(hit["path"])
+    return wanted in {fold(hit["title"]), path, path.removesuffix(".md")} or path.endswith(f"/{wanted}")
+
+
+def _span(lines: str | None) -> tuple[int, int] | None:
+    if lines is None:
+        return None
+    match = re.fullmatch(r"(\d+)(?:-(\d+))?", lines)
+    if not match or int(match[1]) < 1 or int(match[2] or match[1]) < int(match[1]):
+        raise UsageError(f'"{lines}" are no lines.', "Write them as 10 or 10-18.")
+    return int(match[1]), int(match[2] or match[1])
+
+
+def _print(found: Json, text: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(text)

@@ -1,0 +1,158 @@
+"""Answers for people: the JSON of contract.md as text. Pure, but for colours where there is a terminal."""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import click
+
+_Object: TypeAlias = Mapping[str, Any]
+
+_EXCERPT_LINES = 6
+_WIDTH = 100
+
+
+def answer(found: _Object, *, explain: bool) -> str:
+    """A search's answer with its receipt."""
+    lines: list[str] = []
+    if found["fallback"]:
+        lines += [click.style(str(found["reason"]), fg="yellow"), ""]
+    if found["status"] == "miss":
+        lines += [click.style("Nothing here answers that.", bold=True), ""]
+    for number, hit in enumerate(found["hits"], start=1):
+        lines += _hit(number, hit, explain=explain)
+    lines += _hints(found["hints"]) + _elsewhere(found["elsewhere"]) + _receipt(found["receipt"], explain=explain)
+    return "\n".join(lines)
+
+
+def rooms(found: _Object) -> str:
+    """Rooms by wing, with counts; in the order given when there was a query."""
+    listed = found["rooms"]
+    if not listed:
+        return "There is no room yet. Run: dualwall nightly"
+    names = [f"{room['wing']}/{room['label']}" for room in listed]
+    width = min(max(map(len, names)), 48)
+    lines = []
+    for name, room in zip(names, listed, strict=True):
+        cube = "" if room["cube"] == "global" else f"  [{room['cube']}]"
+        score = "" if room["score"] is None else f"  {room['score']:.2f}"
+        about = f"  {room['description']}" if room["description"] else ""
+        lines.append(f"{name:<{width}}  {_count(room['notes'], 'note'):>9}{score}{cube}{click.style(about, dim=True)}")
+    if found["next"]:
+        lines.append(f"There is more: --cursor {found['next']}")
+    return "\n".join(lines)
+
+
+def note(found: _Object) -> str:
+    """A note's text under a line that says which bytes it is."""
+    stale = click.style("  (stale: the file has changed since)", fg="yellow") if found["stale"] else ""
+    head = f"{click.style(str(found['title']), bold=True)}  {found['path']}  in {', '.join(found['rooms'])}{stale}"
+    return f"{head}\n{click.style('sha256 ' + found['note_sha256'], dim=True)}\n\n{found['text']}"
+
+
+def neighborhood(found: _Object) -> str:
+    """Links, backlinks, notes with the same tags, and links to nothing."""
+    lines: list[str] = []
+    for title, key in (("Links to", "links"), ("Linked from", "backlinks"), ("Same tags", "shared_tags")):
+        if found[key]:
+            lines.append(click.style(title, bold=True))
+            lines += [
+                f"  {other['title']}  {click.style(other['path'], dim=True)}  {other['via']}" for other in found[key]
+            ]
+    if found["unresolved"]:
+        lines.append(click.style("Links to nothing yet", bold=True))
+        lines += [f"  {_unresolved(link)}" for link in found["unresolved"]]
+    return "\n".join(lines) or "Nothing links to this note, and it links to nothing."
+
+
+def table(values: _Object) -> str:
+    """Names and plain values, one a line; lists and tables are counted."""
+    rows = [(name.replace("_", " "), _plain(value)) for name, value in values.items()]
+    width = max((len(name) for name, _ in rows), default=0)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def files(listed: Sequence[_Object]) -> str:
+    """One line a file: its state, where it stands, and why it is not indexed."""
+    return "\n".join(
+        f"{_state(one['state'])}  {one['path']}  {one['reason'] or ', '.join(one['rooms'])}" for one in listed
+    )
+
+
+def problems(listed: Sequence[_Object]) -> str:
+    """Each Problem with its place and what to do."""
+    lines = []
+    for one in listed:
+        place = one["path"] if one["line"] is None else f"{one['path']}:{one['line']}"
+        lines.append(f"  {place}  {one['message']}" + (f"\n    {one['hint']}" if one["hint"] else ""))
+    return "\n".join(lines)
+
+
+def _hit(number: int, hit: _Object, *, explain: bool) -> Iterator[str]:
+    first, last = hit["lines"]
+    heading = f"  › {hit['heading']}" if hit["heading"] else ""
+    stale = click.style("  stale", fg="yellow") if hit["stale"] else ""
+    yield f"{number}. {click.style(hit['title'], bold=True)}{heading}"
+    yield f"   {hit['path']}:{first}-{last}  in {', '.join(hit['rooms'])}{stale}"
+    parts = [f"score {hit['score']:.2f}", f"sha256 {hit['note_sha256'][:12]}"]
+    if explain:
+        parts += [f"{leg} {score:.2f}" for leg, score in hit["legs"].items()]
+        parts += [f"cube {hit['cube']}", hit["status"], f"by {hit['trust']}", f"ref {hit['ref']}"]
+    yield click.style(f"   {'  '.join(parts)}", dim=True)
+    yield from (f"   │ {line}" for line in _excerpt(hit["text"]))
+    yield ""
+
+
+def _excerpt(text: str) -> list[str]:
+    lines = [part for line in text.strip().splitlines() for part in textwrap.wrap(line, _WIDTH) or [""]]
+    return [*lines[:_EXCERPT_LINES], "…"] if len(lines) > _EXCERPT_LINES else lines
+
+
+def _hints(hints: Sequence[str]) -> list[str]:
+    return [*(f"Hint: {hint}" for hint in hints), ""] if hints else []
+
+
+def _elsewhere(others: Sequence[_Object]) -> list[str]:
+    if not others:
+        return []
+    found = [f"   {one['title']}  in {', '.join(one['rooms'])}  score {one['score']:.2f}" for one in others]
+    return ["Stronger outside the rooms that you named:", *found, ""]
+
+
+def _receipt(receipt: _Object, *, explain: bool) -> list[str]:
+    searched = ", ".join(receipt["searched"]["rooms"] or receipt["searched"]["wings"]) or "every room"
+    share = receipt["dense_share"]
+    dense = "" if share >= 1 else f", {share:.0%} of the dense vectors are there"
+    line = f"Receipt: {receipt['reader']} ({', '.join(receipt['cubes'])}) searched {searched}, generation {receipt['generation']}{dense}"
+    if explain:
+        line += f"\n  at {receipt['time']}; legs {_pairs(receipt['legs'])}; floors {_pairs(receipt['floors'])}; model {receipt['model']}"
+    return [click.style(line, dim=True)]
+
+
+def _pairs(values: _Object) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items()) or "none"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return str(len(value))
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return "–" if value is None else str(value)
+
+
+def _state(state: str) -> str:
+    colour = {"indexed": "green", "stale": "yellow", "quarantined": "red"}.get(state, "white")
+    return click.style(f"{state:<11}", fg=colour)
+
+
+def _unresolved(link: object) -> str:
+    if isinstance(link, Mapping):
+        return f"{link.get('link')}  line {link.get('line')}"
+    return "  line ".join(map(str, link)) if isinstance(link, list | tuple) else str(link)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
