@@ -185,8 +185,9 @@ class _Worker:
             self.report("reading notes", done, total)
         self.count_moves(gone)
         resolve_links(stores.catalogue, stores.graph, self.report)
+        stores.catalogue.set_skipped((s.path, s.cube, "skipped", s.reason) for s in self._private.skipped)
         stores.vectors.flush()
-        stores.catalogue.set({"ingested": self._state()})
+        stores.catalogue.set({"ingested": self._state(), "model": stores.model})
 
     def dense(self) -> None:
         """The dense vectors that are still missing, newest notes first."""

@@ -154,11 +154,12 @@ def _point_line(record: Record) -> str:
     for key in ("generation", "modified", "model"):
         del payload[key]
     vector = [payload["passage_sha256"], record.payload.model] if record.has_dense else None
-    return _json([record.id, payload, vector])
+    return hashlib.sha256(_json([record.id, payload, vector]).encode()).hexdigest()
 
 
 def _node_line(node: NoteNode) -> str:
-    return _json([node.id, node.cube, node.vault, node.path, node.title, node.aliases, sorted(node.tags), sorted(node.rooms), sorted(node.chunk_ids), node.status])
+    identity = [node.id, node.cube, node.vault, node.path, node.title, node.aliases, node.status]
+    return _json([*identity, sorted(node.tags), sorted(node.rooms), sorted(node.chunk_ids)])
 
 
 def _ledger_line(row: LedgerRow) -> str:

@@ -23,6 +23,7 @@ CREATE TABLE IF NOT EXISTS ledger (
     link_key TEXT NOT NULL DEFAULT '', modified TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT 'active',
     first_chunk TEXT NOT NULL DEFAULT '');
 CREATE INDEX IF NOT EXISTS ledger_open ON ledger (state) WHERE state != 'done';
+CREATE INDEX IF NOT EXISTS ledger_path ON ledger (path);
 CREATE INDEX IF NOT EXISTS ledger_key ON ledger (link_key, vault);
 CREATE INDEX IF NOT EXISTS ledger_modified ON ledger (modified DESC, id);
 CREATE TABLE IF NOT EXISTS chunk (
@@ -44,6 +45,9 @@ CREATE INDEX IF NOT EXISTS problem_note ON problem (note_id);
 CREATE TABLE IF NOT EXISTS refused (
     note_id TEXT PRIMARY KEY, cube TEXT NOT NULL, path TEXT NOT NULL, sha256 TEXT NOT NULL, state TEXT NOT NULL,
     reason TEXT NOT NULL, device INTEGER, inode INTEGER, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER);
+CREATE TABLE IF NOT EXISTS skipped (
+    path TEXT NOT NULL, cube TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (cube, path))
+    WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 _STAT = "device, inode, size, mtime_ns, ctime_ns"
@@ -342,6 +346,14 @@ class Catalogue:
                         out.append(Named(key, NoteId(note_id), ChunkId(chunk_id)))
         return out
 
+    def at_path(self, path: str, cubes: Sequence[str]) -> list[NoteId]:
+        """Notes of these cubes with exactly this path."""
+        with self.database.read() as cx:
+            found = cx.execute(
+                f"SELECT id FROM ledger WHERE path = ? AND cube IN ({_marks(cubes)}) ORDER BY id", (path, *cubes)
+            )
+            return [NoteId(r[0]) for r in found]
+
     # -- problems and refusals ---------------------------------------------------------------------------------------
     def set_problems(self, note_id: NoteId, problems: Iterable[Problem]) -> None:
         """Replace what is wrong with a note."""
@@ -384,6 +396,17 @@ class Catalogue:
             else:
                 found = [r for p in _parts(ids) for r in cx.execute(f"{select} WHERE note_id IN ({_marks(p)})", p)]
         return {NoteId(r[0]): Refusal(NoteId(r[0]), *r[1:6], Stat(*r[6:])) for r in found}
+
+    def set_skipped(self, files: Iterable[tuple[str, str, str, str]]) -> None:
+        """Replace the files of private roots that are not read: (path, cube, state, reason) of each."""
+        with self.database.transaction() as cx:
+            cx.execute("DELETE FROM skipped")
+            cx.executemany("INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?)", files)
+
+    def skipped(self) -> list[tuple[str, str, str, str]]:
+        """(path, cube, state, reason) of files of private roots that are not read, sorted."""
+        with self.database.read() as cx:
+            return list(cx.execute("SELECT path, cube, state, reason FROM skipped ORDER BY path, cube"))
 
     # -- meta --------------------------------------------------------------------------------------------------------
     def get(self, key: str) -> str | None:
