@@ -82,10 +82,12 @@ def locked(ranked: Sequence[Fused], leg: Sequence[Scored]) -> list[Fused]:
     marks = {s.note_id: s.score for s in leg}
     out = []
     for f in (*ranked, *new):
-        lift = EXACT if f.note_id in pinned else lifts.get(f.note_id, 0.0)
+        first = f.note_id in pinned
+        lift = EXACT if first else lifts.get(f.note_id, 0.0)
         mark = {"lock": marks[f.note_id]} if f.note_id in marks else {}
-        out.append((f.score, replace(f, score=f.score + (1 - f.score) * lift, legs={**f.legs, **mark})))
-    return [f for _, f in sorted(out, key=lambda p: (-p[1].score, -p[0], p[1].id))]
+        lifted = replace(f, score=f.score + (1 - f.score) * lift, legs={**f.legs, **mark})
+        out.append((not first, -lifted.score, -f.score, lifted))
+    return [f for *_, f in sorted(out, key=lambda o: (*o[:3], o[3].id))]
 
 
 def _pins(ranked: Sequence[Fused], exact: Sequence[Scored]) -> set[NoteId]:
