@@ -166,8 +166,15 @@ def _places(settings: Settings, entry: Private) -> Iterator[tuple[str, PurePosix
     real = Path(os.path.realpath(path))
     yield "", PurePosixPath(real)
     for name, other in settings.vaults.items():
-        if not other.remote and contains(Path(other.source), real):
-            yield name, PurePosixPath(real.relative_to(os.path.realpath(other.source)))
+        inside = None if other.remote else _below(Path(other.source), real)
+        if inside is not None:
+            yield name, inside
+
+
+def _below(folder: Path, path: Path) -> PurePosixPath | None:
+    """Where a real path lies below a folder, also when the folder is known by another name (a bind mount)."""
+    root = next((place for place in reversed((path, *path.parents)) if contains(folder, place)), None)
+    return None if root is None else PurePosixPath(path.relative_to(root))
 
 
 def _overlap(one: tuple[str, PurePosixPath], two: tuple[str, PurePosixPath]) -> bool:
