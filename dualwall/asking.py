@@ -10,11 +10,8 @@ from dualwall.common import Json, common, print_json
 from palace import lock
 from palace.configuration import load
 from palace.configuration_rules import did_you_mean
-from palace.errors import DualwallError, Exit, UsageError
-from palace.names import fold
+from palace.errors import Exit, UsageError
 from palace.settings import Settings
-
-_REF = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 as_option = click.option("--as", "reader", help="Who asks (else the first reader of the settings).")
 
@@ -66,7 +63,7 @@ def read(note: str, *, lines: str | None, reader: str | None, config: Path | Non
     """Show NOTE: its ref from an answer, its path in the vault, or its title."""
     settings = load(config)
     asker = reader_of(settings, reader)
-    found = client.ask(settings, questions.read(_ref(settings, note, asker), _span(lines)), asker)
+    found = client.ask(settings, questions.read(note, _span(lines)), asker)
     _print(found, output.note(found), as_json=as_json)
     return Exit.DONE
 
@@ -79,7 +76,7 @@ def neighbors(note: str, *, reader: str | None, config: Path | None, as_json: bo
     """Show what stands around NOTE (a ref, a path or a title): links, backlinks, notes with its tags."""
     settings = load(config)
     asker = reader_of(settings, reader)
-    found = client.ask(settings, questions.neighbors(_ref(settings, note, asker)), asker)
+    found = client.ask(settings, questions.neighbors(note), asker)
     _print(found, output.neighborhood(found), as_json=as_json)
     return Exit.DONE
 
@@ -98,7 +95,7 @@ def status(*, files: bool, config: Path | None, as_json: bool) -> Exit:
 
 
 @click.command()
-@click.option("--repair", is_flag=True, help="Mend what differs, by doing the work again.")
+@click.option("--repair", is_flag=True, help="Mark what differs, so that the next ingest writes it again.")
 @common
 def verify(*, repair: bool, config: Path | None, as_json: bool) -> Exit:
     """Compare palace, vectors, graph and catalogue; exit 1 when they differ."""
@@ -107,7 +104,11 @@ def verify(*, repair: bool, config: Path | None, as_json: bool) -> Exit:
         found = client.ask(settings, questions.verify(repair=repair), settings.default_reader)
     differences = found["differences"]
     text = output.table(found) + "".join(f"\n  {difference}" for difference in differences)
-    hint = "" if repair or not differences else "\nMend it with: dualwall verify --repair"
+    hint = ""
+    if differences:
+        hint = (
+            "\nNow run: dualwall ingest" if repair else "\nMend it with: dualwall verify --repair, then dualwall ingest"
+        )
     _print(found, text + hint, as_json=as_json)
     return Exit.FAILED if differences else Exit.DONE
 
@@ -117,26 +118,6 @@ def reader_of(settings: Settings, name: str | None) -> str:
     if name is not None and name not in settings.readers:
         raise UsageError(f'There is no reader "{name}" in the settings.', did_you_mean(name, settings.readers.keys()))
     return name or settings.default_reader
-
-
-def _ref(settings: Settings, note: str, reader: str) -> str:
-    """The ref of what a person calls a note, among the notes that this reader may see."""
-    if _REF.fullmatch(note):
-        return note
-    stem = note.rsplit("/", 1)[-1].removesuffix(".md")
-    found = client.ask(settings, questions.search(stem, limit=20), reader)
-    named = {hit["ref"]: hit["path"] for hit in found["hits"] if _is_called(hit, note)}
-    if len(named) == 1:
-        return str(next(iter(named)))
-    if named:
-        raise UsageError(f'"{note}" may be {" or ".join(sorted(named.values()))}.', "Give the whole path.")
-    near = list(dict.fromkeys(hit["path"] for hit in found["hits"]))[:3]
-    raise DualwallError(f'No note is called "{note}".', f"Near: {', '.join(near)}." if near else "Search for it first.")
-
-
-def _is_called(hit: Json, note: str) -> bool:
-    wanted, path = fold(note), fold(hit["path"])
-    return wanted in {fold(hit["title"]), path, path.removesuffix(".md")} or path.endswith(f"/{wanted}")
 
 
 def _span(lines: str | None) -> tuple[int, int] | None:

@@ -47,9 +47,8 @@ def ask(settings: Settings, question: Question, reader: str, patience: float = P
 @contextmanager
 def owning(settings: Settings, command: str, wait: float = PATIENCE) -> "Iterator[Library]":
     """Own the store for a while, and answer the others' questions meanwhile."""
-    from palace.library import Library  # noqa: PLC0415 - nor those that are sent to an owner for the engine
-
     from dualwall.owner import serve_in_thread  # noqa: PLC0415 - questions don't pay for the server
+    from palace.library import Library  # noqa: PLC0415 - nor those that are sent to an owner for the engine
 
     with lock.own(settings, command, wait) as held:
         library = Library.open(settings, owner=True)
@@ -63,6 +62,9 @@ def owning(settings: Settings, command: str, wait: float = PATIENCE) -> "Iterato
 def _by_oneself(settings: Settings, question: Question, reader: str) -> Json | None:
     """None when another process was faster to own the store."""
     from palace.library import Library  # noqa: PLC0415 - the engine is only loaded where no owner answers
+
+    if not settings.catalogue.is_file():
+        raise DualwallError(f"There is nothing to ask yet in {settings.data}.", "Run: dualwall nightly")
 
     try:
         with lock.own(settings, "search"):

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict
 from dualwall import questions
 from dualwall.questions import API, Answers
 from palace import lock
-from palace.errors import DualwallError, Exit, UsageError
+from palace.errors import DualwallError, Exit, NotFoundError, UsageError
 from palace.settings import Settings
 
 _LONGEST = 100
@@ -81,14 +81,14 @@ def _routes(library: Callable[[], Answers], reader: Callable[..., str]) -> APIRo
         question = questions.search(body.query, body.rooms, body.wings, body.limit, explain=body.explain)
         return JSONResponse(question.answer(library(), asker))
 
-    @router.get("/notes/{ref}")
+    @router.get("/notes/{ref:path}/neighbors")
+    def neighbors(ref: str, asker: str = who) -> JSONResponse:
+        return JSONResponse(questions.neighbors(ref).answer(library(), asker))
+
+    @router.get("/notes/{ref:path}")
     def read(ref: str, first: int | None = None, last: int | None = None, asker: str = who) -> JSONResponse:
         lines = None if first is None or last is None else (first, last)
         return JSONResponse(questions.read(ref, lines).answer(library(), asker))
-
-    @router.get("/notes/{ref}/neighbors")
-    def neighbors(ref: str, asker: str = who) -> JSONResponse:
-        return JSONResponse(questions.neighbors(ref).answer(library(), asker))
 
     @router.get("/status")
     def status(*, files: bool = False, asker: str = who) -> JSONResponse:
@@ -108,7 +108,7 @@ def _add_owner_routes(app: FastAPI, library: Callable[[], Answers]) -> None:
 async def _problem(_request: Request, error: Exception) -> JSONResponse:
     """RFC 9457, with the exit code, so that the command line says what it would have said here."""
     known = error if isinstance(error, DualwallError) else UsageError(str(error))
-    status = _STATUS.get(known.exit_code, 500)
+    status = 404 if isinstance(known, NotFoundError) else _STATUS.get(known.exit_code, 500)
     body = {
         "type": "about:blank",
         "title": type(known).__name__,
