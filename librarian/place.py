@@ -43,7 +43,7 @@ class PlaceRules:
     is_daily: Callable[[str], bool] = field(default=lambda _path: True)
     deny_tags: frozenset[str] = frozenset()
     globs: tuple[GlobRule, ...] = ()
-    folder_rooms: Mapping[str, RoomAddress] = _NOTHING
+    folder_rooms: Mapping[str, RoomAddress] = field(default_factory=lambda: _NOTHING)
 
 
 def glob_rules(rules: Iterable[Rule]) -> tuple[GlobRule, ...]:
