@@ -4,11 +4,17 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
 from palace.errors import DualwallError, Exit
+
+if TYPE_CHECKING:
+    from palace.library import Library
+    from palace.settings import Settings
 
 PROGRAM = "dualwall"
 
@@ -113,7 +119,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command; every error becomes a message on standard error and an exit code, here and nowhere else."""
     try:
-        result = cli.main(list(arguments), prog_name=PROGRAM, standalone_mode=False)
+        result = cli.main(list(arguments), prog_name=PROGRAM, standalone_mode=False, obj=_owning)
     except DualwallError as error:
         _complain(error.message, error.hint)
         return error.exit_code
@@ -131,6 +137,13 @@ def run(arguments: Sequence[str]) -> int:
         _complain(f"{error.strerror or error}{where}.", "Mend that, then run the same command again.")
         return Exit.FAILED
     return result if isinstance(result, int) else Exit.DONE
+
+
+def _owning(settings: "Settings", command: str) -> "AbstractContextManager[Library]":
+    """How commands of lower floors own the store: others' questions are answered meanwhile."""
+    from dualwall.client import owning  # noqa: PLC0415 - only where a store is opened
+
+    return owning(settings, command)
 
 
 def _complain(message: str, hint: str) -> None:

@@ -156,3 +156,17 @@ def _unresolved(link: object) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def parsed(seen: _Object) -> str:
+    """What is in one file, a line each."""
+    lines = [click.style(str(seen["path"]), bold=True)]
+    lines += [f"  property   {name}: {value}" for name, value in seen["properties"].items()]
+    lines += [f"  alias      {alias}" for alias in seen["aliases"]]
+    lines += [f"  tag        #{tag}" for tag in seen["tags"]]
+    lines += [f"  heading    {'#' * one['level']} {one['text']}  (line {one['line']})" for one in seen["headings"]]
+    for one in seen["links"]:
+        shown = f" shown as {one['alias']}" if one["alias"] else ""
+        lines.append(f"  {'embed' if one['embed'] else 'link':<10} {one['link']}{shown}  (line {one['line']})")
+    lines += [f"  problem    {one['message']}  (line {one['line']})  {one['hint']}" for one in seen["problems"]]
+    return "\n".join(lines)

@@ -2,14 +2,22 @@
 
 import json
 import sys
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from palace.settings import Settings
 from palace.vocabulary import Counts
 
+if TYPE_CHECKING:
+    from palace.library import Library
+
+Owning = Callable[[Settings, str], AbstractContextManager["Library"]]
+"""Opens the library for a while; the program's own way (dualwall.client.owning) comes as click's `obj`."""
 _SHOWN = 200
 """Planned steps that are printed one by one."""
 
@@ -21,9 +29,18 @@ _SHOWN = 200
 @click.option("--full", is_flag=True, help="Trust no time stamp: hash every private file again.")
 @click.option("--lexical-only", is_flag=True, help="Leave the dense vectors for the next run.")
 @click.option("--accept-loss", is_flag=True, help="Forget also what the deletion guard would keep.")
-@click.option("--rebuild", is_flag=True, help="Build the vector store anew beside the old one: after a change of model.")
+@click.option(
+    "--rebuild", is_flag=True, help="Build the vector store anew beside the old one: after a change of model."
+)
 def command(  # noqa: PLR0913 - one parameter an option
-    config: Path | None, *, as_json: bool, dry_run: bool, full: bool, lexical_only: bool, accept_loss: bool, rebuild: bool
+    config: Path | None,
+    *,
+    as_json: bool,
+    dry_run: bool,
+    full: bool,
+    lexical_only: bool,
+    accept_loss: bool,
+    rebuild: bool,
 ) -> int:
     """Bring what changed into the stores: text first, so that it can be found, then the dense vectors.
 
@@ -32,11 +49,11 @@ def command(  # noqa: PLR0913 - one parameter an option
     from ingest import worker  # noqa: PLC0415 - `--help` does not pay for the engine
     from palace import lock  # noqa: PLC0415
     from palace.configuration import load  # noqa: PLC0415
-    from palace.library import Library  # noqa: PLC0415
     from palace.progress import Progress  # noqa: PLC0415
 
     settings = load(config)
-    with lock.hold(settings, "ingest"), lock.own(settings, "ingest", wait=30), closing(Library.open(settings)) as library:
+    own: Owning = click.get_current_context().find_root().obj or _alone
+    with lock.hold(settings, "ingest"), own(settings, "ingest") as library:
         if dry_run:
             counts, lines = worker.plan(library, settings, full=full)
             for action, path in lines[:_SHOWN]:
@@ -53,6 +70,16 @@ def command(  # noqa: PLR0913 - one parameter an option
     return 3 if counts.problems else 0
 
 
+@contextmanager
+def _alone(settings: Settings, name: str) -> Iterator["Library"]:
+    """The library without a socket for others' questions: outside of the program `dualwall`."""
+    from palace import lock  # noqa: PLC0415
+    from palace.library import Library  # noqa: PLC0415
+
+    with lock.own(settings, name, wait=30), closing(Library.open(settings)) as library:
+        yield library
+
+
 def summary(counts: Counts) -> dict[str, int]:
     """The counts alone, as the nightly run reports them."""
     return {name: value for name, value in asdict(counts).items() if name != "problems"}
@@ -64,7 +91,10 @@ def _print(counts: Counts, *, as_json: bool) -> None:
         found = {"status": status, "counts": summary(counts), "problems": [asdict(p) for p in counts.problems]}
         sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
         return
-    click.echo(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in summary(counts).items() if value) or "Nothing changed.")
+    click.echo(
+        ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in summary(counts).items() if value)
+        or "Nothing changed."
+    )
     for problem in counts.problems:
         place = problem.path if problem.line is None else f"{problem.path}:{problem.line}"
         click.echo(f"  {place}  {problem.message}\n    {problem.hint}", err=True)

@@ -1,0 +1,212 @@
+"""`dualwall nightly`: sync, librarian, ingest and verify under one lock, answering questions meanwhile."""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dualwall import output
+from dualwall.client import owning
+from dualwall.common import Json, common, print_json, say
+from palace import lock
+from palace.configuration import load
+from palace.errors import DualwallError, Exit, GuardError, UnreachableError, UsageError
+from palace.progress import Progress, Report
+from palace.settings import Settings
+from palace.vocabulary import Problem
+
+if TYPE_CHECKING:
+    from palace.library import Library
+
+_AGE = re.compile(r"(\d+)\s*([mhd])")
+_SHOWN = 100
+"""Lines of a plan that are printed one by one."""
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+_SEVERITY = (Exit.GUARD, Exit.UNREACHABLE, Exit.FAILED, Exit.PROBLEMS)
+"""The worst first: what a night's exit code is chosen by."""
+
+
+@dataclass(slots=True)
+class Step:
+    """One step: its name, how long it took, and what it counted."""
+
+    name: str
+    seconds: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        counted = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.counts.items() if value)
+        return f"{self.name:<14} {self.seconds:6.1f} s  {counted or 'nothing to do'}"
+
+
+@dataclass(slots=True)
+class Night:
+    """A run: what it did, what it could not do, and how it is told. `say`: a line on standard error."""
+
+    settings: Settings
+    library: "Library"
+    report: Report
+    on_answerable: Callable[[], None] | None = None
+    dry_run: bool = False
+    steps: list[Step] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    exits: set[Exit] = field(default_factory=set)
+
+    def trouble(self, problems: Iterable[Problem]) -> None:
+        """Add Problems, each once: two steps may meet the same one."""
+        self.problems += [problem for problem in dict.fromkeys(problems) if problem not in self.problems]
+
+    @property
+    def exit(self) -> Exit:
+        """The worst that happened; Problems alone are 3."""
+        found = self.exits | ({Exit.PROBLEMS} if self.problems else set())
+        return next((code for code in _SEVERITY if code in found), Exit.DONE)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Step]:
+        """Time a step and log its line."""
+        step, began = Step(name), time.monotonic()
+        self.steps.append(step)
+        yield step
+        step.seconds = round(time.monotonic() - began, 3)
+        say(str(step))
+
+    def as_json(self) -> Json:
+        """The shape of contract.md."""
+        status = {Exit.DONE: "done", Exit.GUARD: "stopped"}.get(self.exit, "problems")
+        return {
+            "status": status,
+            "generation": self.library.generation,
+            "steps": [asdict(step) for step in self.steps],
+            "problems": [asdict(problem) for problem in self.problems],
+        }
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
+@click.option("--if-older", metavar="AGE", help="Only if the last success is older, as 20h, 90m or 2d.")
+@common
+def command(*, dry_run: bool, if_older: str | None, config: Path | None, as_json: bool) -> Exit:
+    """Bring everything up to date: mirror the vaults, place the notes, fill the stores, verify.
+
+    Questions are answered while it runs. It may be interrupted: the next run goes on from there.
+    """
+    settings = load(config)
+    age = _age(if_older)
+    with lock.hold(settings, "nightly"), owning(settings, "nightly") as library:
+        with Progress() as progress:
+            night = Night(settings, library, progress, dry_run=dry_run)
+            if age is None or _older(library, age):
+                run(night)
+            else:
+                say(f"The last success is younger than {if_older}: nothing to do.")
+        if as_json:
+            print_json(night.as_json())
+        else:
+            click.echo(summary(night))
+    return night.exit
+
+
+def run(night: Night) -> None:
+    """All steps. One vault that cannot be synced stops no other; the last mirror of it stays in use."""
+    for vault in night.settings.vaults:
+        _sync(night, vault)
+    _place(night)
+    _ingest(night)
+    if not night.dry_run:
+        _verify(night)
+        if not night.exits:
+            night.library.catalogue.set({"last_success": datetime.now(UTC).isoformat(timespec="seconds")})
+
+
+def summary(night: Night) -> str:
+    """What a person reads at the end."""
+    lines = []
+    if night.steps:
+        total = sum(step.seconds for step in night.steps)
+        verb = "Planned" if night.dry_run else "Stopped" if night.exit == Exit.GUARD else "Done"
+        lines.append(f"{verb} in {total:.1f} s: palace generation {night.library.generation}.")
+    if night.problems:
+        lines.append(click.style(f"{len(night.problems)} Problems (these notes are kept out, or stale):", fg="yellow"))
+        lines.append(output.problems([asdict(problem) for problem in night.problems]))
+    return "\n".join(lines)
+
+
+def _sync(night: Night, vault: str) -> None:
+    from sync.run import sync  # noqa: PLC0415
+
+    with night.step(f"sync {vault}") as step:
+        try:
+            done = sync(night.settings, vault, dry_run=night.dry_run, progress=night.report)
+        except DualwallError as error:
+            night.exits.add(error.exit_code if isinstance(error, GuardError | UnreachableError) else Exit.FAILED)
+            night.problems.append(Problem(f"vault:{vault}", None, type(error).__name__, error.message, error.hint))
+            return
+        step.counts = dict(done.counts)
+        night.trouble(done.problems)
+        for warning in done.warnings:
+            say(f"  {warning}")
+
+
+def _place(night: Night) -> None:
+    from librarian.build import build  # noqa: PLC0415
+
+    with night.step("librarian") as step:
+        built = build(night.settings, dry_run=night.dry_run, report=night.report)
+        step.counts = dict(built.counts)
+        night.trouble(built.problems)
+        _show(built.lines if night.dry_run else ())
+
+
+def _ingest(night: Night) -> None:
+    from ingest import worker  # noqa: PLC0415
+    from ingest.cli import summary as counted  # noqa: PLC0415
+
+    with night.step("ingest") as step:
+        if night.dry_run:
+            counts, lines = worker.plan(night.library, night.settings)
+            _show(f"{action} {path}" for action, path in lines)
+        else:
+            counts = worker.run(night.library, night.settings, report=night.report, on_answerable=night.on_answerable)
+        step.counts = counted(counts)
+        night.trouble(counts.problems)
+
+
+def _verify(night: Night) -> None:
+    with night.step("verify") as step:
+        found = night.library.verify(repair=False)
+        step.counts = {name: found[name] for name in ("notes", "chunks", "edges", "pending")}
+        for difference in found["differences"]:
+            hint = "Run: dualwall verify --repair, then dualwall ingest"
+            night.problems.append(Problem("", None, "difference", difference, hint))
+
+
+def _show(lines: Iterable[str]) -> None:
+    """The plan's lines, as many as can be read."""
+    for number, line in enumerate(lines):
+        if number == _SHOWN:
+            say("  ...")
+            return
+        say(f"  {line}")
+
+
+def _age(text: str | None) -> timedelta | None:
+    if text is None:
+        return None
+    match = _AGE.fullmatch(text.strip())
+    if not match:
+        raise UsageError(f'"{text}" is no age.', "Write it as 20h, 90m or 2d.")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+def _older(library: "Library", age: timedelta) -> bool:
+    """Whether the last success is that old, or there was none; one in the future counts as none."""
+    last = library.catalogue.get("last_success")
+    now = datetime.now(UTC)
+    return last is None or not now - age < datetime.fromisoformat(last) <= now
