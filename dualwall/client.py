@@ -61,10 +61,9 @@ def owning(settings: Settings, command: str, wait: float = PATIENCE) -> "Iterato
 
 def _by_oneself(settings: Settings, question: Question, reader: str) -> Json | None:
     """None when another process was faster to own the store."""
-    from palace.library import Library  # noqa: PLC0415 - the engine is only loaded where no owner answers
-
     if not settings.catalogue.is_file():
         raise DualwallError(f"There is nothing to ask yet in {settings.data}.", "Run: dualwall nightly")
+    from palace.library import Library  # noqa: PLC0415 - the engine is only loaded where no owner answers
 
     try:
         with lock.own(settings, "search"):
