@@ -18,8 +18,8 @@ from palace.toml_lines import KeyPath, key_lines, line_of
 
 FILE_NAME = "dualwall.toml"
 PREFIX = "DUALWALL_"
-NOT_SETTINGS = frozenset({"DUALWALL_CONFIG", "DUALWALL_SHARED"})
-"""Variables of that prefix that are no keys of the file."""
+NOT_SETTINGS = frozenset({"DUALWALL_CONFIG", "DUALWALL_CACHE"})
+"""Variables of that prefix that the program reads, and that are no keys of the file."""
 
 _Table: TypeAlias = dict[str, Any]
 
@@ -94,10 +94,14 @@ def _environment() -> _Table:
 
 
 def _stray_variables() -> Iterator[Fault]:
-    known = {f"{PREFIX}{name}".upper() for name in Settings.model_fields}
+    """Variables that were meant as keys: they have the two underscores, or are nearly one."""
+    known = {name.upper() for name in Settings.model_fields}
     for name in os.environ:
-        if name.upper().startswith(PREFIX) and name not in NOT_SETTINGS and name.upper().split("__")[0] not in known:
-            yield Fault((name,), "this variable is no key of the settings", did_you_mean(name, known))
+        key = name.removeprefix(PREFIX).upper()
+        if name.startswith(PREFIX) and name not in NOT_SETTINGS and key.split("__")[0] not in known:
+            hint = did_you_mean(key.split("__")[0], known)
+            if "__" in key or hint.startswith("Did"):
+                yield Fault((name,), "this variable is no key of the settings", hint.replace("mean ", f"mean {PREFIX}"))
 
 
 def _merge(below: _Table, above: _Table) -> _Table:
