@@ -1,9 +1,10 @@
 """The payload that every vector store keeps with a chunk: one place for its names and its shapes."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
+from palace.errors import StoreError
 from palace.vocabulary import NoteId, Sha256
 
 INDEXED = ("cube_id", "note_id", "place", "wing", "room", "vault", "status", "trust", "kind")
@@ -48,9 +49,28 @@ class Payload:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready: tuples become lists."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        return {k: _json_ready(getattr(self, k)) for k in _KEYS}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `as_dict`; unknown keys of a newer version are ignored."""
-        return cls(**{f.name: tuple(v) if isinstance(v := data[f.name], list) else v for f in fields(cls) if f.name in data})
+        return cls(**{k: tuple(v) if isinstance(v := data[k], list) else v for k in _KEYS if k in data})
+
+
+_KEYS = tuple(f.name for f in fields(Payload))
+_IDENTITY = frozenset({"cube_id", "note_id"})
+
+
+def changes_as_dict(changes: Mapping[str, object]) -> dict[str, Any]:
+    """Changes of a note's payload, JSON-ready.
+
+    Raises StoreError for an unknown key and for the identity: a note whose cube changes is forgotten, then written.
+    """
+    wrong = sorted(k for k in changes if k not in _KEYS or k in _IDENTITY)
+    if wrong:
+        raise StoreError(f"The payload's {', '.join(wrong)} cannot be changed.", "Forget the note and write it again.")
+    return {k: _json_ready(v) for k, v in changes.items()}
+
+
+def _json_ready(value: object) -> object:
+    return list(value) if isinstance(value, tuple | list) else value

@@ -98,8 +98,11 @@ class VectorStore(Protocol):
     def flush(self) -> None:
         """Make everything written so far survive a power cut."""
 
-    def optimize(self) -> None:
-        """Reorganise for speed after large changes; results stay the same."""
+    def optimize(self, tail: int = 5_000) -> None:
+        """Reorganise for speed and memory when more than `tail` points changed since the last time; results stay the same.
+
+        Searches go on meanwhile, writes wait.
+        """
 
     def close(self) -> None:
         """Give the store back."""
@@ -178,16 +181,23 @@ class Graph(Protocol):
         """Replace the rooms of a note that is there: (wing key, room key, wing label, room label) of each."""
 
     def link(self, source: NoteId, edges: Sequence[Edge]) -> None:
-        """Replace the links of a note."""
+        """Replace the links of a note. Raises StoreError when the note is unknown or an edge starts elsewhere."""
 
     def forget(self, note_ids: Sequence[NoteId]) -> None:
         """Delete notes, their links, and what is left without a note; links to them stay, unresolved."""
 
-    def neighbors(self, note_id: NoteId, scope: Scope) -> Neighborhood:
-        """What stands around a note; empty when the note is outside the scope."""
+    def neighbors(self, note_id: NoteId, scope: Scope, limit: int = 100) -> Neighborhood:
+        """What stands around a note, as far as the scope admits it; empty when the note is outside the scope.
+
+        A link to a note outside the scope is not shown at all. Links come by line, backlinks by path; of the notes that
+        share a tag at most `limit` come, those of the rarest tag first. A note is no neighbour of itself.
+        """
 
     def rooms(self, scope: Scope) -> list[Room]:
-        """Every room inside the scope with exact counts, sorted by cube, wing, room."""
+        """Every room inside the scope with exact counts of the notes that a search would find, sorted by address.
+
+        Labels are the most frequent spellings; a room without such a note is not listed.
+        """
 
     def notes(self) -> Iterator[NoteNode]:
         """Every note, unscoped, sorted by id: for verify and migration."""
