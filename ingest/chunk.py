@@ -28,8 +28,8 @@ _CONTEXT_TOKENS = _CONTEXT_CHARACTERS + 12
 class TokenCounter(Protocol):
     """A tokenizer as the chunker needs it."""
 
-    def starts(self, text: str) -> npt.NDArray[np.int64]:
-        """Where each token starts, in characters, ascending; special tokens left out."""
+    def byte_starts(self, text: str) -> npt.NDArray[np.int64]:
+        """Where each token starts, in bytes of the text's UTF-8, ascending; special tokens left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,7 @@ class _Tape:
 
     def __init__(self, data: bytes, counter: TokenCounter) -> None:
         self.data = data
-        text = data.decode("utf-8", "replace")
-        self._starts = _byte_offsets(text, counter.starts(text), len(data))
+        self._starts = counter.byte_starts(data.decode("utf-8", "replace"))
         self._newlines = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
 
     def tokens(self, start: int, end: int) -> int:
@@ -226,15 +225,6 @@ def _between(start: int, end: int, cuts: Iterable[int]) -> Iterator[Span]:
 
 def _ends(pattern: re.Pattern[bytes], data: bytes, span: Span) -> Iterator[int]:
     return (m.end() for m in pattern.finditer(data, *span))
-
-
-def _byte_offsets(text: str, starts: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
-    if len(text) == size:
-        return starts
-    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    widths = 1 + (points > 0x7F).astype(np.int64) + (points > 0x7FF) + (points > 0xFFFF)  # noqa: PLR2004 - UTF-8
-    offsets = np.concatenate(([0], np.cumsum(widths)))
-    return offsets[starts]
 
 
 def _sha256(data: bytes) -> Sha256:

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Protocol
 
 from ingest.chunk import passage_of
-from palace.embedding.cache import VectorCache
+from palace.library import Library
 from palace.progress import Report
-from palace.stores.catalogue import Catalogue
-from palace.stores.ports import Embedder, Record, Vector, VectorStore
+from palace.stores.ports import Record, Vector
 from palace.vocabulary import ChunkId, Sha256
 
 _NOTES_AT_ONCE = 64
@@ -16,22 +14,7 @@ _VECTORS_AT_ONCE = 64
 """Vectors per update: the engine holds the interpreter for at most some milliseconds, so searches go on."""
 
 
-class DenseStores(Protocol):
-    """What the dense pass needs of the composition root."""
-
-    @property
-    def catalogue(self) -> Catalogue: ...
-    @property
-    def vectors(self) -> VectorStore: ...
-    @property
-    def embedder(self) -> Embedder: ...
-    @property
-    def cache(self) -> VectorCache: ...
-    @property
-    def model(self) -> str: ...
-
-
-def embed_waiting(stores: DenseStores, report: Report) -> int:
+def embed_waiting(stores: Library, report: Report) -> int:
     """Embed every passage that waits. Returns how many texts the model really saw; the others came from the cache."""
     catalogue = stores.catalogue
     total, done, embedded = catalogue.waiting(), 0, 0
@@ -50,9 +33,7 @@ def embed_waiting(stores: DenseStores, report: Report) -> int:
     return embedded
 
 
-def _vectors(
-    stores: DenseStores, records: Sequence[Record]
-) -> Iterator[tuple[list[tuple[ChunkId, Vector]], int]]:
+def _vectors(stores: Library, records: Sequence[Record]) -> Iterator[tuple[list[tuple[ChunkId, Vector]], int]]:
     """Vectors in groups, each with how many of it were embedded now."""
     cached = stores.cache.get_many(sorted({r.payload.passage_sha256 for r in records}), stores.model)
     if known := [(r.id, cached[r.payload.passage_sha256]) for r in records if r.payload.passage_sha256 in cached]:

@@ -10,21 +10,24 @@ import multiprocessing.connection
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from ingest.chunk import Sizes, TokenCounter, chunk_note
+from ingest.chunk import Sizes, chunk_note
 from ingest.source import Seen
+from palace.embedding import tokens
+from palace.embedding.sparse import Bm25Embedder
 from palace.names import fold, nfc
 from palace.obsidian.links import link_key
 from palace.obsidian.note import read_note
 from palace.search.lock import name_key
+from palace.settings import Embedding
 from palace.stores.catalogue import LinkRow
-from palace.stores.ports import Sparse, SparseEmbedder
+from palace.stores.ports import Sparse
 from palace.vocabulary import Chunk, ParsedNote, Problem, PropertyValue, Sha256, Status
 
 _JOBS_A_TASK = 16
@@ -38,8 +41,7 @@ class Recipe:
 
     sizes: Sizes
     max_bytes: int
-    tokenizer: Callable[[], TokenCounter]
-    sparse: Callable[[], SparseEmbedder]
+    embedding: Embedding
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,8 @@ class Preparer:
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
-        self._counter = recipe.tokenizer()
-        self._sparse = recipe.sparse()
+        self._counter = tokens.load(recipe.embedding)
+        self._sparse = Bm25Embedder()
 
     def prepare(self, seen: Seen) -> Prepared:
         """Read, parse, chunk and weigh one note. Errors of the note come back as `refusal`; nothing is raised."""
@@ -93,15 +95,16 @@ class Preparer:
         known = seen.sha256 or Sha256("")
         if seen.stat.size > self._recipe.max_bytes:
             limit = self._recipe.max_bytes // (1024 * 1024)
-            return _refused(seen, known, title, "too-large", f"larger than {limit} MB", "Split the note.")
+            return _refused(seen, known, title, ("too-large", f"is larger than {limit} MB", "Split the note."))
         try:
             data = Path(seen.file).read_bytes()
         except OSError as error:
             hint = "See that the file is there and readable, then run `dualwall nightly` again."
-            return _refused(seen, known, title, "unreadable", f"cannot be read: {error.strerror}", hint)
+            return _refused(seen, known, title, ("unreadable", f"cannot be read: {error.strerror}", hint))
         sha256 = Sha256(hashlib.sha256(data).hexdigest())
         if known and sha256 != known:
-            return _refused(seen, sha256, title, "changed-while-read", "changed while it was read", "The next run takes it.")
+            why = ("changed-while-read", "changed while it was read", "The next run takes it.")
+            return _refused(seen, sha256, title, why)
         note = read_note(data, seen.ref.path, compat="lenient" if seen.compat == "lenient" else "obsidian")
         if not note.text_encoding_ok:
             reason = note.problems[0].message if note.problems else "is no UTF-8 text"
@@ -136,7 +139,7 @@ class Preparer:
 
 def prepare_all(notes: Iterable[Seen], total: int, recipe: Recipe, workers: int) -> Iterator[Prepared]:
     """Prepare a stream of notes in order, in bounded memory; from 200 notes on by processes beside this one."""
-    if total < _PARALLEL_FROM or workers < 2:  # noqa: PLR2004 - one worker is this process
+    if total < _PARALLEL_FROM or workers < 2:
         preparer = Preparer(recipe)
         yield from map(preparer.prepare, notes)
         return
@@ -176,7 +179,8 @@ def _prepare_batch(batch: Sequence[Seen]) -> list[Prepared]:
     return [_preparer[0].prepare(seen) for seen in batch]
 
 
-def _refused(seen: Seen, sha256: Sha256, title: str, code: str, reason: str, hint: str) -> Prepared:  # noqa: PLR0913
+def _refused(seen: Seen, sha256: Sha256, title: str, why: tuple[str, str, str]) -> Prepared:
+    code, reason, hint = why
     problem = Problem(seen.ref.path, None, code, f"The note {reason}.", hint)
     return Prepared(seen, sha256, title, refusal=reason, problems=(problem,))
 

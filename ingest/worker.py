@@ -4,48 +4,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Protocol
 
 from ingest import source
+from ingest.chunk import Sizes
 from ingest.dense import embed_waiting
 from ingest.plan import Action, Loss, classify, moved, protected
 from ingest.prepare import Prepared, Recipe, prepare_all
 from ingest.resolve import resolve_links
 from ingest.source import Seen
 from ingest.write import Writer, touched
-from palace.embedding.cache import VectorCache
+from palace.library import Library
 from palace.progress import Report, silent
 from palace.settings import Settings
-from palace.stores.catalogue import Catalogue, LedgerRow
-from palace.stores.ports import Embedder, Graph, VectorStore
+from palace.stores.catalogue import LedgerRow
 from palace.vocabulary import Counts, NoteId, Problem, Sha256, Stat
 
 _NOTES_AT_ONCE = 256
 """Notes per write: a flush (15 to 60 ms) is paid once for each."""
 _CHUNKS_AT_ONCE = 2000
-
-
-class Stores(Protocol):
-    """What an ingest needs of the composition root (palace/library.py)."""
-
-    @property
-    def catalogue(self) -> Catalogue: ...
-    @property
-    def vectors(self) -> VectorStore: ...
-    @property
-    def graph(self) -> Graph: ...
-    @property
-    def embedder(self) -> Embedder: ...
-    @property
-    def cache(self) -> VectorCache: ...
-    @property
-    def recipe(self) -> Recipe: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def state_key(self) -> str: ...
-    @property
-    def generation(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +35,12 @@ class Options:
 
 
 def run(
-    stores: Stores,
+    stores: Library,
     settings: Settings,
     *,
     report: Report = silent,
     on_answerable: Callable[[], None] | None = None,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
 ) -> Counts:
     """Bring the stores to the state of the sources. Returns what was done, with every Problem there is now."""
     worker = _Worker(stores, settings, report, options)
@@ -77,7 +53,7 @@ def run(
     return worker.counts
 
 
-def plan(stores: Stores, settings: Settings, *, full: bool = False) -> tuple[Counts, list[tuple[str, str]]]:
+def plan(stores: Library, settings: Settings, *, full: bool = False) -> tuple[Counts, list[tuple[str, str]]]:
     """What an ingest would do, as counts and as (action, path); nothing is written to a store."""
     worker = _Worker(stores, settings, silent, Options(full=full))
     lines: list[tuple[str, str]] = []
@@ -97,7 +73,7 @@ Classified = tuple[Action, Seen, LedgerRow | None]
 
 
 class _Worker:
-    def __init__(self, stores: Stores, settings: Settings, report: Report, options: Options) -> None:
+    def __init__(self, stores: Library, settings: Settings, report: Report, options: Options) -> None:
         self.stores = stores
         self.settings = settings
         self.report = report
@@ -179,7 +155,7 @@ class _Worker:
         work = self._needing_bytes(writer)
         total = self._total_needing_bytes()
         done = 0
-        for batch in _bounded(prepare_all(work, total, stores.recipe, self.options.workers)):
+        for batch in _bounded(prepare_all(work, total, self._recipe(), self.options.workers)):
             self._write(writer, batch)
             done += len(batch)
             self.report("reading notes", done, total)
@@ -193,6 +169,11 @@ class _Worker:
         """The dense vectors that are still missing, newest notes first."""
         if self.stores.catalogue.waiting():
             self.counts.embedded = embed_waiting(self.stores, self.report)
+
+    def _recipe(self) -> Recipe:
+        ingest, embedding = self.settings.ingest, self.settings.embedding
+        sizes = Sizes.of(ingest.chunk_tokens, self.stores.embedder.max_tokens)
+        return Recipe(sizes, ingest.max_note_bytes, embedding)
 
     def _write(self, writer: Writer, batch: Sequence[Prepared]) -> None:
         good = [p for p in batch if p.refusal is None]
@@ -238,9 +219,15 @@ class _Worker:
         for cube, vault in sorted(kept):
             lost = len(losses[cube, vault])
             if (cube, vault) in self._private.absent:
-                message, hint = f"The source of {vault} (cube {cube}) is not there; its {lost} notes stay.", "Mount it again, or take it out of the settings."
+                message, hint = (
+                    f"The source of {vault} (cube {cube}) is not there; its {lost} notes stay.",
+                    "Mount it again, or take it out of the settings.",
+                )
             else:
-                message, hint = f"{vault} (cube {cube}) lost {lost} notes at once; they stay.", "If that is right: dualwall ingest --accept-loss"
+                message, hint = (
+                    f"{vault} (cube {cube}) lost {lost} notes at once; they stay.",
+                    "If that is right: dualwall ingest --accept-loss",
+                )
             self.guarded.append(Problem(vault, None, "source-lost", message, hint))
         return kept
 

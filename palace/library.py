@@ -110,7 +110,9 @@ class Library:
     def state_key(self) -> str:
         """One value for the palace's content and all settings that shape what is stored."""
         current = manifest.current(self.settings)
-        shaping = self.settings.model_dump_json(include={"ingest", "embedding", "stores", "readers", "private", "vaults"})
+        shaping = self.settings.model_dump_json(
+            include={"ingest", "embedding", "stores", "readers", "private", "vaults"}
+        )
         return f"{current.digest if current else ''}:{sha256(shaping.encode()).hexdigest()}"
 
     @property

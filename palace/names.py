@@ -14,7 +14,9 @@ _CONFUSABLES = str.maketrans(
         "-": "_", " ": "_", "‐": "_", "–": "_",
     }
 )  # fmt: skip
-_INVISIBLE = re.compile(r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
+_INVISIBLE = re.compile(
+    r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
+)
 
 
 def nfc(text: str) -> str:

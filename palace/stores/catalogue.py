@@ -110,7 +110,10 @@ def placements_json(placements: Iterable[Placement]) -> str:
 
 def placements_from(text: str) -> tuple[Placement, ...]:
     """The inverse of `placements_json`."""
-    return tuple(Placement(RoomAddress(c, w, r), wl, rl, reason, section) for c, w, r, wl, rl, reason, section in json.loads(text))
+    return tuple(
+        Placement(RoomAddress(c, w, r), wl, rl, reason, section)
+        for c, w, r, wl, rl, reason, section in json.loads(text)
+    )
 
 
 class Catalogue:

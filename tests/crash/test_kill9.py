@@ -90,7 +90,10 @@ dimensions = {DIMENSIONS}
 def a_note(rng: random.Random, titles: list[str]) -> str:
     tags = rng.sample(["#work/bread", "#work/oven", "#idea", "#机器人"], rng.randrange(3))
     links = [f"[[{rng.choice(titles)}]]" for _ in range(rng.randrange(3))]
-    parts = [f"## {rng.choice(WORDS)}\n{' '.join(rng.choices(WORDS, k=rng.randrange(5, 60)))}" for _ in range(rng.randrange(1, 5))]
+    parts = [
+        f"## {rng.choice(WORDS)}\n{' '.join(rng.choices(WORDS, k=rng.randrange(5, 60)))}"
+        for _ in range(rng.randrange(1, 5))
+    ]
     return "\n\n".join([" ".join(tags + links), *parts]) + "\n"
 
 
@@ -121,7 +124,9 @@ def mutate(vault: Path, rng: random.Random) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_killed_anywhere_ends_as_one_never_interrupted(tmp_path: Path, zygote: Zygote, embeddings_url: str) -> None:
+def test_a_run_killed_anywhere_ends_as_one_never_interrupted(
+    tmp_path: Path, zygote: Zygote, embeddings_url: str
+) -> None:
     rng = random.Random(int(os.environ.get("DUALWALL_CRASH_SEED", "20261130")))
     vault = tmp_path / "vault"
     (vault / "Agents/scout/memory").mkdir(parents=True)

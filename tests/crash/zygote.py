@@ -11,15 +11,6 @@ import sys
 import threading
 import time
 
-import dualwall.asking
-import dualwall.nightly
-import ingest.prepare
-import ingest.worker
-import librarian.build
-import palace.library
-import palace.search.engine
-import palace.stores.edge
-import palace.verify
 import sync.run  # noqa: F401 - imported to be warm, like those above
 from dualwall import cli
 
