@@ -1,6 +1,5 @@
 """`dualwall parse`: what Obsidian would see in a file. Needs no settings."""
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from dualwall import output
 from dualwall.common import Json, json_option, print_json
 from palace.errors import DualwallError, Exit
 from palace.names import fold
-from palace.vocabulary import ParsedNote, PropertyValue
+from palace.vocabulary import ParsedNote
 
 
 @click.command()
@@ -48,7 +47,7 @@ def as_object(note: ParsedNote) -> Json:
         "path": note.path,
         "tags": list(tags.values()),
         "aliases": list(note.aliases),
-        "properties": {name: _plain(value) for name, value in note.properties.items()},
+        "properties": dict(note.properties),
         "headings": [{"level": one.level, "text": one.text, "line": one.line} for one in note.headings],
         "links": [
             {
@@ -64,14 +63,3 @@ def as_object(note: ParsedNote) -> Json:
         ],
         "problems": [asdict(problem) for problem in note.problems],
     }
-
-
-def _plain(value: PropertyValue) -> PropertyValue:
-    """JSON has no infinity and no not-a-number; YAML has."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    return value
