@@ -1,11 +1,12 @@
 """The example vault is what a newcomer sees first: no Problem in it, nothing private in the palace, no lost link."""
 
-from pathlib import Path
+import tomllib
 
 import pytest
 from pathspec import GitIgnoreSpec
 
-from palace.configuration import load
+from dualwall import init, template
+from palace.configuration import parse
 from palace.names import nfc
 from palace.obsidian.links import resolve
 from palace.obsidian.note import read_note
@@ -13,7 +14,9 @@ from palace.vocabulary import ParsedNote
 from tests.support import ROOT
 
 VAULT = ROOT / "examples" / "vault"
-SETTINGS = load(ROOT / "examples" / "dualwall.toml")
+FOUND = init.look(VAULT, "data", adopt=True)
+SETTINGS = parse(tomllib.loads(template.render(FOUND)), {}, file=ROOT / "dualwall.toml", lines={})
+"""What `make run` uses for the example."""
 
 
 def _public() -> dict[str, ParsedNote]:
@@ -25,11 +28,11 @@ def _public() -> dict[str, ParsedNote]:
 NOTES = _public()
 
 
-def test_about_forty_notes_are_public_and_the_settings_are_sound() -> None:
+def test_about_forty_notes_are_public() -> None:
     assert 38 <= len(NOTES) <= 50
-    assert Path(SETTINGS.vaults["main"].source) == VAULT
-    assert SETTINGS.data == ROOT / ".dualwall" / "example"
-    assert SETTINGS.default_reader == "me"
+    assert SETTINGS.vaults["main"].source == str(VAULT)
+    assert FOUND.daily is not None
+    assert FOUND.daily.folder == "daily"
 
 
 @pytest.mark.parametrize("path", NOTES)
@@ -37,11 +40,13 @@ def test_no_note_has_a_problem(path: str) -> None:
     assert NOTES[path].problems == ()
 
 
-def test_nothing_of_the_agent_is_public() -> None:
+def test_the_agent_has_a_cube_of_its_own_and_nothing_of_it_is_public() -> None:
     (private,) = SETTINGS.private
-    assert private.in_vault == ("main", "Agents/scout")
+    assert (private.cube, private.in_vault) == ("scout", ("main", "Agents/scout"))
+    assert private.rooms == {"system_config": ("SOUL.md", "MEMORY.md"), "diary": ("memory/*.md",)}
     assert not any(path.startswith("Agents/") for path in NOTES)
-    assert (VAULT / "Agents" / "scout" / "SOUL.md").is_file()
+    assert SETTINGS.readers["me"].cubes == ("global",)
+    assert SETTINGS.readers["scout"].cubes == ("global", "scout")
 
 
 def test_the_example_shows_what_the_readme_speaks_of() -> None:
