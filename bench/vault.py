@@ -28,7 +28,6 @@ from bench import words
 
 DAILY_EVERY = 12
 _FIRST_DAY = dt.date(2012, 1, 1)
-_STEP = 1_000_003  # a prime that divides no size of the name tables: i * _STEP visits every name once
 _SUFFIXES = ("Lab", "Log", "2023")
 _SUFFIXES_CHINESE = ("笔记", "项目")
 _SECTIONS = ("sources", "2020", "2022", "trials", "old", "meetings")
@@ -101,16 +100,16 @@ def identity(seed: int, index: int) -> Identity:
 
 def _title(rng: random.Random, index: int, topic: words.Topic, *, chinese: bool) -> str:
     if chinese:
-        return f"{_place_chinese(index)}的{rng.choice(topic.chinese)}"
-    return f"{rng.choice(topic.english).capitalize()} at {_place(index)}"
+        return f"{words.place_chinese(index)}的{rng.choice(topic.chinese)}"
+    return f"{rng.choice(topic.english).capitalize()} at {words.place(index)}"
 
 
 def _fact(rng: random.Random, index: int, topic: words.Topic, *, chinese: bool) -> tuple[str, str]:
     number, unit = rng.randrange(11, 990), rng.randrange(len(_UNITS))
     if chinese:
-        noun, person = rng.choice(topic.chinese), _person_chinese(index)
+        noun, person = rng.choice(topic.chinese), words.person_chinese(index)
         return f"{person}量到的{noun}是{number}{_UNITS_CHINESE[unit]}。", f"{person}量到的{noun}是多少？"
-    noun, person = rng.choice(topic.english), _person(index)
+    noun, person = rng.choice(topic.english), words.person(index)
     return (
         f"{person} measured {number} {_UNITS[unit]} for the {noun}.",
         f"What did {person} measure for the {noun}?",
@@ -130,33 +129,6 @@ def _room(rng: random.Random, topic: words.Topic, *, chinese: bool) -> str:
     if chinese:
         return f"{topic.label_zh}{rng.choice(_SUFFIXES_CHINESE)}"
     return f"{topic.key}-{rng.choice(_SUFFIXES)}"
-
-
-def _name(index: int, *tables: Sequence[str]) -> str:
-    """The `index`-th name: all different, in scattered order; past the last one they get a number."""
-    total = math.prod(len(table) for table in tables)
-    rest = index * _STEP % total
-    parts = []
-    for table in tables:
-        rest, place = divmod(rest, len(table))
-        parts.append(table[place])
-    return "".join(parts) + (f"-{index // total + 1}" if index >= total else "")
-
-
-def _place(index: int) -> str:
-    return _name(index, words.ONSETS, words.MIDDLES, words.PLACE_ENDINGS)
-
-
-def _person(index: int) -> str:
-    return _name(index, words.ONSETS, words.MIDDLES, words.PERSON_ENDINGS)
-
-
-def _place_chinese(index: int) -> str:
-    return _name(index, words.CHINESE_FIRST, words.CHINESE_SECOND, words.CHINESE_PLACE)
-
-
-def _person_chinese(index: int) -> str:
-    return _name(index, words.CHINESE_FIRST, words.CHINESE_PERSON, words.CHINESE_PERSON)
 
 
 @lru_cache(maxsize=64)
@@ -204,7 +176,7 @@ class _Writer:
     def mention(self) -> str:
         """A place's name; a few are named often, most hardly ever."""
         index = int(60_000 * self.rng.random() ** 4)
-        return _place_chinese(index) if self.note.chinese else _place(index)
+        return words.place_chinese(index) if self.note.chinese else words.place(index)
 
     def link(self) -> str:
         if self.note.index == 0 or self.rng.random() < 0.05:

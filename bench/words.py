@@ -1,5 +1,7 @@
 """The built-in vocabulary of the generated vaults: topics, common words and syllables for names."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -209,3 +211,35 @@ CHINESE_FIRST = "青白清云石松竹梅兰溪山江湖海长安永和平远东
 CHINESE_SECOND = "岚川溪谷坪洲岭峰湾渡桥亭台塘堤浦泽潭泉井林园坡坞岩崖洞口关营庄屯寨堡集店铺坊巷里屿岛滩汀港渚陂垄"
 CHINESE_PLACE = "村镇乡县街路坊里庄寨堡关口桥渡津港湾岛洲滩山岭峰谷坪坡崖洞泉溪江河湖塘潭井园林苑亭台楼阁院寺观"
 CHINESE_PERSON = "明华英志强芳敏静丽娟霞伟勇军杰涛超鹏辉斌波宁刚健俊帆雯琪琳瑶婷颖欣怡悦萱涵彤曼蕾薇莹璐珊珍琼瑾"
+_STEP = 1_000_003  # a prime that divides no size of the name tables: i * _STEP visits every name once
+
+
+def _name(index: int, *tables: Sequence[str]) -> str:
+    """The `index`-th name: all different, in scattered order; past the last one they get a number."""
+    total = math.prod(len(table) for table in tables)
+    rest = index * _STEP % total
+    parts = []
+    for table in tables:
+        rest, place = divmod(rest, len(table))
+        parts.append(table[place])
+    return "".join(parts) + (f"-{index // total + 1}" if index >= total else "")
+
+
+def place(index: int) -> str:
+    """A place's name, for titles."""
+    return _name(index, ONSETS, MIDDLES, PLACE_ENDINGS)
+
+
+def person(index: int) -> str:
+    """A person's name, for facts."""
+    return _name(index, ONSETS, MIDDLES, PERSON_ENDINGS)
+
+
+def place_chinese(index: int) -> str:
+    """A place's name in Chinese."""
+    return _name(index, CHINESE_FIRST, CHINESE_SECOND, CHINESE_PLACE)
+
+
+def person_chinese(index: int) -> str:
+    """A person's name in Chinese."""
+    return _name(index, CHINESE_FIRST, CHINESE_PERSON, CHINESE_PERSON)
