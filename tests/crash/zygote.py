@@ -4,6 +4,7 @@ One JSON object a line on standard input: {"argv": […], "kill_after": seconds 
 {"code": exit code or -9, "seconds": …}. The modules are imported once, the stores are opened in the children alone.
 """
 
+import importlib
 import json
 import os
 import signal
@@ -11,11 +12,26 @@ import sys
 import threading
 import time
 
-import sync.run  # noqa: F401 - imported to be warm, like those above
 from dualwall import cli
+
+WARM = (
+    "dualwall.asking",
+    "dualwall.nightly",
+    "ingest.prepare",
+    "ingest.worker",
+    "librarian.build",
+    "palace.library",
+    "palace.search.engine",
+    "palace.stores.edge",
+    "palace.verify",
+    "sync.run",
+)
+"""Imported before the first fork, so that a child pays for none of them."""
 
 
 def main() -> None:
+    for module in WARM:
+        importlib.import_module(module)
     for line in sys.stdin:
         asked = json.loads(line)
         print(json.dumps(run(asked["argv"], asked["kill_after"])), flush=True)  # noqa: T201 - the answer
