@@ -4,7 +4,8 @@
 
 English and Chinese notes in folders (wings and rooms), with properties, nested tags, aliases, links, daily notes,
 tables, code, tasks and callouts. Words follow Zipf's law within topics, so lexical ranking has something to rank.
-Sizes are skewed: the median is about 2.5 kB, three notes of a thousand have 30 to 300 kB.
+Sizes are skewed: the median is 2 kB, the mean 3 kB, and three notes of a thousand have 30 to 300 kB. 12 883 notes make
+about 65 000 chunks of 200 tokens.
 
 Note `i` depends on the seed and on `i` alone and links only to earlier notes, so a vault of 1 000 notes is the beginning
 of one of 10 000. Each note states one fact; `--questions` writes questions about some of them with the path of the answer.
