@@ -47,6 +47,7 @@ class Database:
         self._lock = threading.RLock()
         self._depth = 0
         self._readers: list[sqlite3.Connection] = []
+        self._witness = connect(path)
         self._pool_lock = threading.Lock()
         self._closed = False
 
@@ -111,11 +112,17 @@ class Database:
                 _undo(connection, ("ROLLBACK",))
                 self._give_back(connection)
 
+    def writes(self) -> int:
+        """A number that is another one after every commit, of this process or another; it waits for nobody."""
+        with self._pool_lock, self._errors():
+            self._check_open()
+            return int(self._witness.execute("PRAGMA data_version").fetchone()[0])
+
     def close(self) -> None:
         """Give the file back; closing twice is no fault."""
         with self._lock, self._pool_lock:
             self._closed = True
-            for connection in (*self._readers, self._writer):
+            for connection in (*self._readers, self._witness, self._writer):
                 connection.close()
             self._readers.clear()
 
@@ -196,7 +203,9 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def _newer(path: Path) -> StoreError:
-    return StoreError(f"{path} was written by a newer Dualwall.", "Update Dualwall, or rebuild with `dualwall ingest --rebuild`.")
+    return StoreError(
+        f"{path} was written by a newer Dualwall.", "Update Dualwall, or rebuild with `dualwall ingest --rebuild`."
+    )
 
 
 def _translated(error: sqlite3.Error, path: Path) -> DualwallError:
@@ -207,7 +216,9 @@ def _translated(error: sqlite3.Error, path: Path) -> DualwallError:
         hint = "Move the file away and run `dualwall ingest --rebuild`: it is made again from your notes."
         return StoreError(f"{path} is damaged or no Dualwall catalogue ({error}).", hint)
     if code == sqlite3.SQLITE_FULL:
-        return StoreError(f"The disk is full: {path} could not be written.", "Free some space and run the command again.")
+        return StoreError(
+            f"The disk is full: {path} could not be written.", "Free some space and run the command again."
+        )
     if code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}:
         return UnreachableError(f"{path} cannot be used: {error}.", "Check the folder and its permissions.")
     return StoreError(f"{path} refused an operation: {error}.", "This is a fault of the program; please report it.")

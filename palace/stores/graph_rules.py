@@ -1,0 +1,92 @@
+"""What every graph answers alike: rooms, labels, neighbours. Pure."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from palace.errors import StoreError
+from palace.names import fold
+from palace.stores.ports import Edge, Neighbor, NoteNode
+from palace.vocabulary import NoteId, Room, RoomAddress
+from palace.walls import Scope
+
+Labels = tuple[str, str, str, str]
+"""(wing key, room key, wing label, room label)."""
+
+
+class Counted(NamedTuple):
+    """`notes` notes in one room under one spelling; `changed`: the last change among them, "" when unknown."""
+
+    cube: str
+    wing: str
+    room: str
+    wing_label: str
+    room_label: str
+    notes: int
+    changed: str
+
+
+def rooms_of(rows: Iterable[Counted], scope: Scope) -> list[Room]:
+    """The rooms inside the scope, sorted by address; labels are the most frequent spellings, the smaller one of two."""
+    wings: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    labels: defaultdict[RoomAddress, Counter[str]] = defaultdict(Counter)
+    changed: dict[RoomAddress, str] = {}
+    for row in rows:
+        address = RoomAddress(row.cube, row.wing, row.room)
+        if not scope.sees(address):
+            continue
+        wings[row.cube, row.wing][row.wing_label] += row.notes
+        labels[address][row.room_label] += row.notes
+        changed[address] = max(changed.get(address, ""), row.changed)
+    return [
+        Room(
+            address=address,
+            wing_label=_winner(wings[address.cube, address.wing]),
+            label=_winner(labels[address]),
+            notes=labels[address].total(),
+            changed=changed[address] or None,
+        )
+        for address in sorted(labels)
+    ]
+
+
+def check_edges(source: NoteId, edges: Iterable[Edge], *, known: bool) -> None:
+    """Raise StoreError for links of a note that is not there, or that start at another one."""
+    if not known:
+        raise StoreError(f"There is no note {source} to link from.", "Write the note before its links.")
+    if any(e.source != source for e in edges):
+        raise StoreError(
+            f"A link given for note {source} starts at another note.", "Write each note's links by itself."
+        )
+
+
+def admits(scope: Scope, note: NoteNode) -> bool:
+    """Whether a note stands inside the scope."""
+    places = [f"{wing}/{room}" for wing, room, _, _ in note.rooms]
+    return scope.admits(note.cube, places, [wing for wing, _, _, _ in note.rooms], note.status)
+
+
+def distinct(rooms: Iterable[Labels]) -> list[Labels]:
+    """Each room once, under its first spelling."""
+    first: dict[tuple[str, str], Labels] = {}
+    for labels in rooms:
+        first.setdefault(labels[:2], labels)
+    return list(first.values())
+
+
+def neighbor(note: NoteNode, via: str, line: int | None) -> Neighbor:
+    """A note as its neighbour's reader sees it; rooms are keys, sorted."""
+    rooms = tuple(sorted({room for _, room, _, _ in note.rooms}))
+    return Neighbor(note.id, note.title, note.path, note.cube, rooms, via, line)
+
+
+def tag_keys(tags: Iterable[str]) -> dict[str, str]:
+    """Folded tag to the first spelling of it."""
+    keys: dict[str, str] = {}
+    for tag in tags:
+        keys.setdefault(fold(tag), tag)
+    return keys
+
+
+def _winner(votes: Counter[str]) -> str:
+    return min(votes, key=lambda label: (-votes[label], label))
