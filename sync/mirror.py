@@ -32,7 +32,7 @@ _ITEM = re.compile(rb"([<>ch.])([fdLDS])([^|]{7,9})\|(\d+)\|(.*)", re.DOTALL)
 _DELETED = re.compile(rb"\*deleting +(?:\|\d+\|)?(.*)", re.DOTALL)
 _OCTAL = re.compile(rb"\\#([0-7]{3})")
 _IO_ERROR = "IO error encountered -- skipping file deletion"
-_QUOTED = re.compile(r'"(.*)"')
+_QUOTED = re.compile(r'"(.*)"', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def problems(complaints: Iterable[str], source: str) -> list[Problem]:
 
 
 def _problem(line: str, root: str) -> Problem | None:
-    if not line or line.startswith("rsync error:"):
+    if not line or line.startswith(("rsync error:", "rsync warning:")):
         return None
     if line.startswith(_IO_ERROR):
         return NO_DELETIONS
