@@ -51,7 +51,7 @@ def owning(settings: Settings, command: str, wait: float = PATIENCE) -> "Iterato
     from palace.library import Library  # noqa: PLC0415 - nor those that are sent to an owner for the engine
 
     with lock.own(settings, command, wait) as held:
-        library = Library.open(settings, owner=True)
+        library = Library.open(settings)
         try:
             with serve_in_thread(library, settings, held):
                 yield library
@@ -67,7 +67,7 @@ def _by_oneself(settings: Settings, question: Question, reader: str) -> Json | N
 
     try:
         with lock.own(settings, "search"):
-            library = Library.open(settings, owner=True)
+            library = Library.open(settings)
             try:
                 return question.answer(library, reader)
             finally:

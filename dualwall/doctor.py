@@ -185,7 +185,7 @@ def _stores(settings: Settings) -> Iterator[Check]:
         return
     try:
         with lock.own(settings, "doctor"):
-            library = Library.open(settings, owner=True)
+            library = Library.open(settings)
             try:
                 told, points = library.status(), library.vectors.count()
             finally:

@@ -30,7 +30,7 @@ _SHOWN = 200
 @click.option("--lexical-only", is_flag=True, help="Leave the dense vectors for the next run.")
 @click.option("--accept-loss", is_flag=True, help="Forget also what the deletion guard would keep.")
 @click.option(
-    "--rebuild", is_flag=True, help="Build the vector store anew beside the old one: after a change of model."
+    "--rebuild", "anew", is_flag=True, help="Build the vector store anew beside the old one: after a change of model."
 )
 def command(  # noqa: PLR0913 - one parameter an option
     config: Path | None,
@@ -40,13 +40,14 @@ def command(  # noqa: PLR0913 - one parameter an option
     full: bool,
     lexical_only: bool,
     accept_loss: bool,
-    rebuild: bool,
+    anew: bool,
 ) -> int:
     """Bring what changed into the stores: text first, so that it can be found, then the dense vectors.
 
     May be interrupted at any time; the next run goes on from there.
     """
     from ingest import worker  # noqa: PLC0415 - `--help` does not pay for the engine
+    from ingest.rebuild import rebuild  # noqa: PLC0415
     from palace import lock  # noqa: PLC0415
     from palace.configuration import load  # noqa: PLC0415
     from palace.progress import Progress  # noqa: PLC0415
@@ -61,11 +62,12 @@ def command(  # noqa: PLR0913 - one parameter an option
             if len(lines) > _SHOWN:
                 click.echo(f"... and {len(lines) - _SHOWN} more", err=True)
         else:
-            if rebuild:
-                library.rebuild()
             options = worker.Options(accept_loss=accept_loss, full=full, dense=not lexical_only)
             with Progress() as progress:
-                counts = worker.run(library, settings, report=progress, options=options)
+                if anew:
+                    counts = rebuild(library, settings, progress, options)
+                else:
+                    counts = worker.run(library, settings, report=progress, options=options)
     _print(counts, as_json=as_json)
     return 3 if counts.problems else 0
 

@@ -6,6 +6,7 @@ graph, row.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypedDict
 
 from ingest.prepare import Prepared
 from ingest.source import Seen
@@ -160,8 +161,17 @@ def touched(seen: Seen, row: LedgerRow) -> LedgerRow:
     return replace(row, file=seen.file, placements=placements_json(seen.placements), state="done", stat=seen.stat)
 
 
-def _rooms(placements: Sequence[Placement]) -> dict[str, tuple[str, ...] | str]:
+class _Rooms(TypedDict):
     """The part of the payload that placements decide."""
+
+    wing: tuple[str, ...]
+    room: tuple[str, ...]
+    place: tuple[str, ...]
+    kind: str
+    section: str
+
+
+def _rooms(placements: Sequence[Placement]) -> _Rooms:
     return {
         "wing": tuple(sorted({p.address.wing for p in placements})),
         "room": tuple(sorted({p.address.room for p in placements})),

@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # each is imported when it is first needed: the engine and th
     from palace.embedding.cache import VectorCache
     from palace.search.engine import Searcher
 
+NEXT_STORE, OLD_STORE = "store.next", "store.old"
+"""Where a rebuild writes beside the store, and where the old one is until the new one has its place."""
 Json = dict[str, Any]
 _Part = TypeVar("_Part")
 
@@ -34,15 +36,21 @@ _Part = TypeVar("_Part")
 class Library:
     """One palace, opened once. Thread-safe: many readers, one writer."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, store: Path | None = None) -> None:
         self.settings = settings
+        self._store = store or settings.store
         self._parts: dict[str, Any] = {}
         self._making = threading.RLock()
 
     @classmethod
-    def open(cls, settings: Settings, *, owner: bool = True) -> Self:  # noqa: ARG003 - servers need no owner
-        """Open the palace of these settings; the caller holds the owner's lock when the store is embedded."""
-        return cls(settings)
+    def open(cls, settings: Settings, *, store: Path | None = None) -> Self:
+        """Open the palace of these settings; the caller holds the owner's lock when the store is embedded.
+
+        `store`: another folder for the embedded stores than the settings' own, for a rebuild beside it.
+        """
+        if store is None and not settings.store.exists() and (old := settings.data / OLD_STORE).exists():
+            old.rename(settings.store)  # a rebuild was killed between its two renames
+        return cls(settings, store)
 
     def close(self) -> None:
         """Give everything back that was opened."""
@@ -57,7 +65,7 @@ class Library:
     @property
     def database(self) -> Database:
         """The SQLite file of catalogue and embedded graph."""
-        return self._once("database", lambda: Database(self.settings.catalogue))
+        return self._once("database", lambda: Database(self._store / "catalogue.sqlite"))
 
     @property
     def catalogue(self) -> Catalogue:
@@ -250,7 +258,7 @@ class Library:
 
     def stamp(self) -> Hashable:
         """Differs after every write."""
-        return self.database.writes()
+        return self.database.writes
 
     # -- opening -----------------------------------------------------------------------------------------------------
     def _once(self, name: str, make: Callable[[], _Part]) -> _Part:
@@ -279,7 +287,7 @@ class Library:
             return MemoryVectors()
         from palace.stores.edge import EdgeVectors  # noqa: PLC0415
 
-        return EdgeVectors(self.settings.data / "store" / "edge", self.embedder.dimensions, model=self.model)
+        return EdgeVectors(self._store / "edge", self.embedder.dimensions, model=self.model)
 
     def _open_searcher(self) -> "Searcher":
         from palace.search.engine import Searcher  # noqa: PLC0415

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self, TextIO
+from typing import NoReturn, Self, TextIO
 
 from tqdm import tqdm
 
@@ -24,7 +24,7 @@ class Progress:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._bar: tqdm[object] | None = None
+        self._bar: tqdm[NoReturn] | None = None
         self._what = ""
         self._started = self._printed = 0.0
 
@@ -55,10 +55,12 @@ class Progress:
         self._what = ""
 
     def _draw(self, done: int, total: int | None) -> None:
-        if self._bar is None:
-            self._bar = tqdm(desc=self._what, total=total, file=self._stream, dynamic_ncols=True, mininterval=0.2)
-        self._bar.total = total
-        self._bar.update(done - self._bar.n)
+        bar = self._bar
+        if bar is None:
+            bar = tqdm(desc=self._what, total=total, file=self._stream, dynamic_ncols=True, mininterval=0.2)
+            self._bar = bar
+        bar.total = total
+        bar.update(done - bar.n)
 
     def _print(self, done: int, total: int | None) -> None:
         now = time.monotonic()

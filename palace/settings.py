@@ -195,6 +195,11 @@ class Settings(_Part):
         return self.data / "palace"
 
     @property
+    def store(self) -> Path:
+        """The folder of the embedded stores: `edge/` and `catalogue.sqlite`."""
+        return self.data / "store"
+
+    @property
     def catalogue(self) -> Path:
         """The SQLite file of ledger and embedded graph."""
-        return self.data / "store" / "catalogue.sqlite"
+        return self.store / "catalogue.sqlite"

@@ -6,6 +6,7 @@ leaves open is found here at the next start.
 
 import json
 import os
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -398,7 +399,7 @@ class Catalogue:
                 found = cx.execute(f"{select} ORDER BY path, note_id").fetchall()
             else:
                 found = [r for p in _parts(ids) for r in cx.execute(f"{select} WHERE note_id IN ({_marks(p)})", p)]
-        return {NoteId(r[0]): Refusal(NoteId(r[0]), *r[1:6], Stat(*r[6:])) for r in found}
+        return {NoteId(r[0]): Refusal(NoteId(r[0]), r[1], r[2], r[3], r[4], r[5], Stat(*r[6:])) for r in found}
 
     def set_skipped(self, files: Iterable[tuple[str, str, str, str]]) -> None:
         """Replace the files of private roots that are not read: (path, cube, state, reason) of each."""
@@ -424,20 +425,19 @@ class Catalogue:
             cx.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
 
-def _row(r: Sequence[object]) -> LedgerRow:
-    _, cube, vault, path, file, sha256, placements, state, stale, title, modified, status, first_chunk, *stat = r
+def _row(r: sqlite3.Row) -> LedgerRow:
     return LedgerRow(
-        NoteRef(str(cube), str(vault), str(path)),
-        os.fsdecode(file),  # type: ignore[arg-type] - a BLOB comes back as bytes
-        Sha256(str(sha256)),
-        str(placements),
-        str(state),
-        bool(stale),
-        str(title),
-        str(modified),
-        str(status),
-        str(first_chunk),
-        Stat(*(int(str(s)) for s in stat)),
+        ref=NoteRef(r["cube"], r["vault"], r["path"]),
+        file=os.fsdecode(r["file"]),
+        sha256=Sha256(r["sha256"]),
+        placements=r["placements"],
+        state=r["state"],
+        stale=bool(r["stale"]),
+        title=r["title"],
+        modified=r["modified"],
+        status=r["status"],
+        first_chunk=r["first_chunk"],
+        stat=Stat(r["device"], r["inode"], r["size"], r["mtime_ns"], r["ctime_ns"]),
     )
 
 
