@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from palace import manifest
@@ -38,6 +39,11 @@ class Library:
 
     def __init__(self, settings: Settings, store: Path | None = None) -> None:
         self.settings = settings
+        self._temporary: TemporaryDirectory[str] | None = None
+        if "memory" in (settings.stores.vectors, settings.stores.graph):
+            # A ledger that outlived what it tells of would lie.
+            self._temporary = TemporaryDirectory(prefix="dualwall-")
+            store = Path(self._temporary.name)
         self._store = store or settings.store
         self._parts: dict[str, Any] = {}
         self._making = threading.RLock()
@@ -60,6 +66,8 @@ class Library:
                 if opened is not None and hasattr(opened, "close"):
                     opened.close()
             self._parts.clear()
+            if self._temporary is not None:
+                self._temporary.cleanup()
 
     # -- parts -------------------------------------------------------------------------------------------------------
     @property
