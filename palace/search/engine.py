@@ -116,11 +116,12 @@ class Searcher:
         legs = self._run(question, where.scope)
         around = self._run(question, where.whole) if where.narrowed else legs
         both = {name: _together(legs[name], around[name]) for name in legs}
-        # One fusion for what is inside and outside, so that their scores can be compared.
-        fused = fuse({name: leg for name, leg in both.items() if name != "lock"}, self.settings.fusion)
+        share = self.vectors.share(where.scope)
+        # One fusion for what is inside and outside, so that their scores can be compared. While dense vectors are
+        # still on their way, their leg weighs as much as there is of it: the nearest of a few is near to nothing.
+        fused = fuse({n: leg for n, leg in both.items() if n != "lock"}, self.settings.fusion, {"dense": share})
         ranked = locked(fused, both["lock"])
         notes = {s.note_id for leg in legs.values() for s in leg}
-        share = self.vectors.share(where.scope)
         floor = self._floor(question, share)
         inside, outside = (self._strength(floor, question, found, where.whole) for found in (legs, around))
         return _Found(

@@ -1,7 +1,8 @@
 """Fusion of ranked legs. Pure.
 
-Min-max puts each leg's scores on [0, 1] over the candidates at hand and takes their mean; a candidate that a leg does
-not have gets 0 from it. RRF counts ranks alone. Both end in [0, 1].
+Min-max puts each leg's scores on [0, 1] over the candidates at hand; RRF counts ranks alone. A candidate that a leg
+does not have gets 0 from it. Each share is then averaged with the best share of its note in that leg, so that a note
+whose words stand in one chunk and whose sense in another is not lost; the score is the mean of the legs, in [0, 1].
 """
 
 from collections import Counter
@@ -49,26 +50,38 @@ _METHODS: Mapping[Method, Callable[[Sequence[Scored]], dict[ChunkId, float]]] = 
 }
 
 
-def fuse(legs: Mapping[str, Sequence[Scored]], method: Method = "minmax") -> list[Fused]:
+def fuse(
+    legs: Mapping[str, Sequence[Scored]], method: Method = "minmax", weights: Mapping[str, float] | None = None
+) -> list[Fused]:
     """Every candidate of every leg with the mean of its legs' shares, best first; ties by id.
 
-    A leg without candidates takes no part: with one leg alone, its own order and full range stand.
+    A leg without candidates takes no part: with one leg alone, its own order stands. `weights`: 1.0 where absent.
     """
-    heard = {name: leg for name, leg in legs.items() if leg}
-    parts = {name: _METHODS[method](leg) for name, leg in heard.items()}
-    raw = {name: {s.id: s.score for s in leg} for name, leg in heard.items()}
+    weight = {name: (weights or {}).get(name, 1.0) for name in legs}
+    heard = {name: leg for name, leg in legs.items() if leg and weight[name] > 0}
+    total = sum(weight[name] for name in heard)
     notes = {s.id: s.note_id for leg in heard.values() for s in leg}
+    parts = {name: _METHODS[method](leg) for name, leg in heard.items()}
+    best = {name: _best(part, notes) for name, part in parts.items()}
+    raw = {name: {s.id: s.score for s in leg} for name, leg in heard.items()}
     fused = [
         Fused(
             id=chunk,
             note_id=note,
-            score=sum(p.get(chunk, 0.0) for p in parts.values()) / len(heard),
+            score=sum(weight[n] * (parts[n].get(chunk, 0.0) + best[n].get(note, 0.0)) for n in heard) / (2 * total),
             legs={name: scores[chunk] for name, scores in raw.items() if chunk in scores},
-            parts={name: p[chunk] for name, p in parts.items() if chunk in p},
+            parts={name: part[chunk] for name, part in parts.items() if chunk in part},
         )
         for chunk, note in notes.items()
     ]
     return sorted(fused, key=lambda f: (-f.score, f.id))
+
+
+def _best(part: Mapping[ChunkId, float], notes: Mapping[ChunkId, NoteId]) -> dict[NoteId, float]:
+    best: dict[NoteId, float] = {}
+    for chunk, share in part.items():
+        best[notes[chunk]] = max(share, best.get(notes[chunk], 0.0))
+    return best
 
 
 def diverse(ranked: Iterable[Fused], per_note: int, limit: int) -> list[Fused]:

@@ -41,6 +41,20 @@ def test_a_leg_without_candidates_takes_no_part() -> None:
     assert fuse({"bm25": [], "dense": []}) == []
 
 
+def test_the_words_of_a_note_may_stand_in_one_chunk_and_its_sense_in_another() -> None:
+    legs = {"bm25": leg(("a1", 9.0), ("b1", 8.0), ("c1", 0.0)), "dense": leg(("a2", 0.9), ("b1", 0.88), ("c1", 0.8))}
+    fused = {str(f.id): f.score for f in fuse(legs)}
+    assert fused["a1"] == fused["a2"] == 0.75
+    apart = {"bm25": legs["bm25"], "dense": leg(("d1", 0.9), ("b1", 0.88), ("c1", 0.8))}
+    assert {str(f.id): f.score for f in fuse(apart)}["a1"] == 0.5
+
+
+def test_a_leg_counts_by_its_weight() -> None:
+    legs = {"bm25": leg(("a1", 9.0), ("b1", 0.0)), "dense": leg(("b1", 0.9), ("a1", 0.8))}
+    assert [(f.id, f.score) for f in fuse(legs, weights={"dense": 0.25})] == [("a1", 0.8), ("b1", 0.2)]
+    assert [f.score for f in fuse(legs, weights={"dense": 0.0})] == [1.0, 0.0]
+
+
 def test_reciprocal_rank_counts_ranks_alone() -> None:
     near, far = leg(("a1", 5.0), ("b1", 4.99)), leg(("a1", 5.0), ("b1", -100.0))
     assert reciprocal_rank(near) == reciprocal_rank(far)
