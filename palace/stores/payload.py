@@ -54,8 +54,8 @@ class Payload:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `as_dict`; unknown keys of a newer version are ignored."""
-        values: dict[str, Any] = {k: data[k] for k in _KEYS if k in data}
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v := data[k], list) else v for k in _KEYS if k in data}
+        return cls(**values)
 
 
 _KEYS = tuple(f.name for f in fields(Payload))

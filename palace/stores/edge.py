@@ -1,0 +1,265 @@
+"""The embedded vector store: Qdrant's engine in this process, exact by int8 scan and rescoring."""
+
+import threading
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar, cast
+from uuid import UUID
+
+import qdrant_edge as qe
+
+from palace.errors import StoreError
+from palace.stores.checks import checked
+from palace.stores.edge_filters import BM25, DENSE, any_of, in_cubes, wall
+from palace.stores.edge_shard import ShardFolder, discard, engine
+from palace.stores.payload import Payload, changes_as_dict
+from palace.stores.ports import Point, Record, Scored, Sparse, Vector
+from palace.vocabulary import ChunkId, NoteId
+from palace.walls import Scope
+
+__all__ = ["EdgeVectors", "discard"]
+
+_Result = TypeVar("_Result")
+
+_BATCH = 64
+"""Points a call: each holds the interpreter, so searches of other threads come in between."""
+_PAGE = 256
+_CHUNKS_A_NOTE = 5  # about; only for the hint when to optimise
+_LARGE = 20_000
+"""Points from which the engine's own IDF statistics stand in for exact ones, where the scope holds every cube."""
+_REMEMBERED_NOTES = 200_000
+_REMEMBERED_ANSWERS = 256
+_INT8 = qe.SearchParams(quantization=qe.QuantizationSearchParams(rescore=True, oversampling=2.0))
+
+
+class EdgeVectors:
+    """A store in a folder of its own, which one process holds at a time.
+
+    Usable from several threads: engine calls exclude each other by the interpreter's lock, which they hold; writes wait
+    for `optimize`, searches do not. `update` reaches the engine's log, which survives a killed process; `flush` survives
+    a power cut. Opening raises what `ShardFolder.open` raises.
+    """
+
+    def __init__(self, path: Path, dimensions: int, *, model: str) -> None:
+        self._folder = ShardFolder(path, dimensions, model)
+        self._dimensions = dimensions
+        self._writing = threading.RLock()
+        self._live: qe.EdgeShard | None = self._folder.open()
+        self._tail = self._folder.read_tail()
+        self._writes = 0
+        self._answers: dict[Hashable, tuple[int, object]] = {}
+        self._notes: dict[ChunkId, NoteId] = {}
+
+    def upsert(self, points: Sequence[Point]) -> None:
+        """Write points whole."""
+        ready = [self._engine_point(p) for p in points]
+        for point in points:
+            if point.id in self._notes:
+                self._notes[point.id] = point.payload.note_id
+        self._write(qe.UpdateOperation.upsert_points, ready)
+
+    def set_dense(self, vectors: Sequence[tuple[ChunkId, Vector]]) -> None:
+        """Add dense vectors to points that exist; the engine refuses to update one that is gone."""
+        ready = {i: qe.PointVectors(id=i, vector={DENSE: self._floats(v)}) for i, v in vectors}
+        with self._writing:
+            there = [str(r.id) for r in self._records(list(ready), payload=False, vector=False)]
+            self._write(qe.UpdateOperation.update_vectors, [ready[ChunkId(i)] for i in there])
+
+    def set_payload(self, note_id: NoteId, changes: Mapping[str, object]) -> None:
+        """Overwrite payload keys of all chunks of a note."""
+        new = changes_as_dict(changes)
+        if new:
+            self._write_one(qe.UpdateOperation.set_payload_by_filter(_of_notes([note_id]), new), _CHUNKS_A_NOTE)
+
+    def forget(self, note_ids: Sequence[NoteId]) -> None:
+        """Delete all chunks of these notes."""
+        for at in range(0, len(note_ids), _BATCH):
+            part = note_ids[at : at + _BATCH]
+            operation = qe.UpdateOperation.delete_points_by_filter(_of_notes(part))
+            self._write_one(operation, len(part) * _CHUNKS_A_NOTE)
+
+    def forget_chunks(self, chunk_ids: Sequence[ChunkId]) -> None:
+        """Delete these chunks."""
+        ids: list[int | UUID | str] = list(chunk_ids)
+        self._write(qe.UpdateOperation.delete_points, ids)
+
+    def dense(self, vector: Vector, scope: Scope, limit: int) -> list[Scored]:
+        """Nearest chunks inside the scope by cosine: found by int8, ranked by the full vectors."""
+        return self._ranked(qe.Query.Nearest(self._floats(vector), using=DENSE), scope, limit, _INT8)
+
+    def sparse(self, query: Sparse, scope: Scope, limit: int) -> list[Scored]:
+        """Best chunks inside the scope by BM25 with IDF over the scope's cubes.
+
+        Counting a corpus costs more than the search. So where the scope holds every cube of a large store the engine's own
+        statistics are used, which know the same points and, until the next `optimize`, some that were deleted.
+        """
+        if not query.indices:
+            return []
+        nearest = qe.Query.Nearest(qe.SparseVector(indices=list(query.indices), values=list(query.values)), using=BM25)
+        exact = self.count() < _LARGE or self._strangers(scope) > 0
+        corpus = qe.IdfParams(corpus=qe.Filter(should=list(in_cubes(scope)))) if exact else None
+        return self._ranked(nearest, scope, limit, qe.SearchParams(idf=corpus))
+
+    def retrieve(self, ids: Sequence[ChunkId], scope: Scope) -> list[Record]:
+        """Records of those ids that stand inside the scope, in the order asked."""
+        found = {r.id: r for r in map(_record, self._records(list(dict.fromkeys(ids)), payload=True, vector=True))}
+        return [r for i in dict.fromkeys(ids) if (r := found.get(i)) is not None and _admits(scope, r.payload)]
+
+    def scroll(self, note_ids: Sequence[NoteId] | None = None) -> Iterator[Record]:
+        """Every record (of these notes), read page by page."""
+        if note_ids is None:
+            yield from self._pages(None)
+            return
+        for at in range(0, len(note_ids), _BATCH):
+            yield from self._pages(_of_notes(note_ids[at : at + _BATCH]))
+
+    def waiting(self) -> int:
+        """How many points wait for their dense vector."""
+        return self._counted(qe.Filter(must_not=[qe.HasVectorCondition(DENSE)]), "waiting")
+
+    def share(self, scope: Scope) -> float:
+        """Share of the scope's points that have a dense vector."""
+        inside = self.count(scope)
+        if not inside or not self.waiting():
+            return 1.0
+        return self._counted(wall(scope, embedded=True), ("embedded", scope)) / inside
+
+    def count(self, scope: Scope | None = None) -> int:
+        """Exact number of points (inside the scope)."""
+        return self._counted(None if scope is None else wall(scope), ("count", scope))
+
+    def flush(self) -> None:
+        """Make everything written so far survive a power cut."""
+        with self._writing, engine("writing"):
+            self._shard().flush()
+            self._folder.write_tail(self._tail)
+
+    def optimize(self, tail: int = 5_000) -> None:
+        """Bring what changed into the int8 scan, when it is more than `tail` points (seconds, in a child process).
+
+        Needs the store's size on the disk once more while it works.
+        """
+        with self._writing:
+            if self._tail <= tail:
+                return
+            self.flush()
+            # The old shard is not closed here: a search of another thread may hold it, the last one gives it back.
+            self._live = self._folder.made_over()
+            self._folder.sweep()
+            self._tail = 0
+            self._folder.write_tail(0)
+
+    def close(self) -> None:
+        """Give the store back; closing twice is no fault."""
+        with self._writing:
+            if self._live is not None:
+                self.flush()
+                with engine("closing"):
+                    self._live.close()
+                self._live = None
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+    def _write(self, operation: Callable[[list[_Result]], qe.UpdateOperation], items: list[_Result]) -> None:
+        for at in range(0, len(items), _BATCH):
+            self._write_one(operation(items[at : at + _BATCH]), len(items[at : at + _BATCH]))
+
+    def _write_one(self, operation: qe.UpdateOperation, points: int) -> None:
+        with self._writing:
+            try:
+                with engine("writing"):
+                    self._shard().update(operation)
+            finally:  # after it, so that no answer from before is taken for one from after
+                self._writes += 1
+                self._tail += points
+
+    def _engine_point(self, point: Point) -> qe.Point:
+        sparse = qe.SparseVector(indices=list(point.sparse.indices), values=list(point.sparse.values))
+        dense = {} if point.dense is None else {DENSE: self._floats(point.dense)}
+        return qe.Point(id=point.id, vector={BM25: sparse, **dense}, payload=point.payload.as_dict())
+
+    def _floats(self, vector: Vector) -> list[float]:
+        # The engine takes the array itself, without making a list; only its stub knows lists alone.
+        return cast("list[float]", checked(vector, self._dimensions))
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+    def _shard(self) -> qe.EdgeShard:
+        if self._live is None:
+            raise StoreError(
+                "The vector store was closed already.", "This is a fault of the program; please report it."
+            )
+        return self._live
+
+    def _ranked(self, query: qe.Query, scope: Scope, limit: int, params: qe.SearchParams) -> list[Scored]:
+        if limit < 1:
+            return []
+        inside = wall(scope, hide=self._hides(scope))
+        with engine("searching"):
+            request = qe.QueryRequest(limit=limit, query=query, filter=inside, params=params, with_payload=False)
+            found = [(ChunkId(str(p.id)), p.score) for p in self._shard().query(request)]
+        notes = self._notes_of([i for i, _ in found])
+        return [Scored(i, notes[i], score) for i, score in found if i in notes]
+
+    def _notes_of(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, NoteId]:
+        """The chunks' notes, remembered: reading them from the payloads takes longer than the search itself."""
+        notes = {i: note for i in ids if (note := self._notes.get(i)) is not None}
+        if missing := [i for i in ids if i not in notes]:
+            found = self._records(missing, payload=["note_id"], vector=False)
+            fresh = {ChunkId(str(r.id)): NoteId((r.payload or {})["note_id"]) for r in found}
+            if len(self._notes) > _REMEMBERED_NOTES:
+                self._notes = {}
+            self._notes.update(fresh)
+            notes |= fresh
+        return notes
+
+    def _records(self, ids: list[ChunkId], *, payload: bool | list[str], vector: bool) -> list[qe.Record]:
+        with engine("reading"):
+            return self._shard().retrieve(list(ids), payload, [DENSE] if vector else False)
+
+    def _pages(self, condition: qe.Filter | None) -> Iterator[Record]:
+        offset = None
+        while True:
+            with engine("reading"):
+                page, offset = self._shard().scroll(
+                    qe.ScrollRequest(
+                        limit=_PAGE, offset=offset, filter=condition, with_payload=True, with_vector=[DENSE]
+                    )
+                )
+            yield from map(_record, page)
+            if offset is None:
+                return
+
+    def _hides(self, scope: Scope) -> bool:
+        """Whether there is any note of a status that this scope hides."""
+        if not scope.hidden:
+            return False
+        return self._counted(qe.Filter(should=list(any_of("status", scope.hidden))), ("hidden", scope.hidden)) > 0
+
+    def _strangers(self, scope: Scope) -> int:
+        """How many points stand outside the scope's cubes."""
+        return self._counted(qe.Filter(must_not=list(in_cubes(scope))), ("strangers", scope.cubes))
+
+    def _counted(self, condition: qe.Filter | None, key: Hashable) -> int:
+        """A count, remembered until the next write."""
+        writes = self._writes
+        known = self._answers.get(key)
+        if known is None or known[0] != writes:
+            if len(self._answers) > _REMEMBERED_ANSWERS:
+                self._answers = {}
+            with engine("counting"):
+                known = writes, self._shard().count(qe.CountRequest(exact=True, filter=condition))
+            self._answers[key] = known
+        return cast("int", known[1])
+
+
+def _of_notes(note_ids: Collection[NoteId]) -> qe.Filter:
+    if len(note_ids) == 1:
+        return qe.Filter(must=[qe.FieldCondition(key="note_id", match=qe.MatchValue(value=next(iter(note_ids))))])
+    return qe.Filter(should=list(any_of("note_id", note_ids)))
+
+
+def _record(record: qe.Record) -> Record:
+    return Record(ChunkId(str(record.id)), Payload.from_dict(record.payload or {}), bool(record.vector))
+
+
+def _admits(scope: Scope, payload: Payload) -> bool:
+    return scope.admits(payload.cube_id, payload.place, payload.wing, payload.status)
