@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -34,6 +34,7 @@ _ALIAS = re.compile(r"(?:[:\-?]\s+|[\[,{]\s*)\*([^\s,\[\]{}]+)")
 _MOST_ALIASES = 16
 """Each alias is a copy: this many can multiply a text by a few hundred, not by billions."""
 _MOST_LEVELS = 64
+_SHOWN = 5
 _PLAIN = frozenset({str, int, bool, type(None)})
 _LARGEST = 1024 * 1024
 _TEMPLATE_MARKS = ("{{", "<%")
@@ -119,19 +120,19 @@ def _read(source: Source, start: int, end: int, body: int) -> Properties:
     loaded, _ = frontmatter.parse(text, handler=_HANDLER)
     values: dict[str, PropertyValue] = {}
     templates = []
-    for key, value in loaded.items():
+    items: Iterable[tuple[object, object]] = loaded.items()  # YAML's keys may be anything
+    for key, value in items:
         if type(key) is str and type(value) in _PLAIN:
             values[key] = cast("PropertyValue", value)
             continue
-        name = _key(key)
         try:
-            values[name] = _plain(value, 0)
+            values[_key(key)] = _plain(value, 0)
         except _Template:
+            name = key if isinstance(key, str) else "{{…}}"
             values[name] = None
             templates.append(name)
-    inner, _ = _HANDLER.split(text.rstrip())
-    problems = [*_template_problems(source.path, templates, inner), *_text_problems(source.path, inner)]
-    return Properties(values, start, end, body, tuple(problems))
+    inner = text[text.index("\n") : text.rindex("---")]
+    return Properties(values, start, end, body, tuple(_text_problems(source.path, inner, templates)))
 
 
 class _Template(Exception):  # noqa: N818 - it never leaves this module
@@ -178,7 +179,7 @@ def _refuse_bombs(text: str) -> None:
     aliases = _aliases(text)
     if len(aliases) > _MOST_ALIASES:
         message = f"The properties use over {_MOST_ALIASES} YAML aliases (`*name`), each a copy of its anchor."
-        raise _Fault("yaml-alias", message, "Write the values out.", aliases[0])
+        raise _Fault("yaml-alias", message, "Write the values out.", _line_of(text, aliases[0]))
 
 
 def _syntax_fault(error: str, text: str) -> _Fault:
@@ -190,46 +191,35 @@ def _syntax_fault(error: str, text: str) -> _Fault:
     return _Fault("yaml-invalid", f"The properties are no valid YAML and are left out: {what}.", hint, line)
 
 
-def _text_problems(path: str, text: str) -> Iterator[Problem]:
-    """What the reader passes over without a word: equal keys, and copies by anchor and alias."""
-    for name, line in _twice(text):
-        yield Problem(
-            path, line, "yaml-duplicate-key", f"The property `{name}` stands twice; the last one counts.", "Keep one."
-        )
-    for line in _aliases(text)[:1]:
+def _text_problems(path: str, text: str, templates: list[str]) -> Iterator[Problem]:
+    """What the reader passes over without a word: equal keys, copies by anchor and alias, placeholders."""
+    twice = list(_twice(text))
+    if twice:
+        message = f"{_listed(twice)} more than once in the properties; the last one counts."
+        yield Problem(path, _line_of_key(text, twice[0]), "yaml-duplicate-key", message, "Keep one.")
+    for at in _aliases(text)[:1]:
         message = "The properties use YAML anchors (`&name`) and aliases (`*name`); Obsidian loses them when it saves."
-        yield Problem(path, line, "yaml-alias", message, "Write the values out.")
+        yield Problem(path, _line_of(text, at), "yaml-alias", message, "Write the values out.")
+    if templates:
+        message = f"{_listed(templates)} in the properties with a template's placeholder and left empty."
+        yield Problem(path, _line_of_key(text, templates[0]), "yaml-template", message, _TEMPLATE_HINT)
 
 
-def _template_problems(path: str, names: list[str], text: str) -> Iterator[Problem]:
-    for name in names:
-        yield Problem(
-            path,
-            _line_of(
-                text, match.end() if (match := re.search(rf"\n[\"']?{re.escape(name)}[\"']?[ \t]*:", text)) else 0
-            ),
-            "yaml-template",
-            f"The property `{name}` holds a template's placeholder and is left empty.",
-            _TEMPLATE_HINT,
-        )
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{shown}{more} {'stands' if len(names) == 1 else 'stand'}"
 
 
-def _twice(text: str) -> Iterator[tuple[str, int]]:
-    """Keys of the outermost mapping that stand twice, with the file's line of the last."""
-    if text.lstrip().startswith("{"):
-        for name, times in _json_keys(text).items():
-            if times > 1:
-                yield name, 2
+def _twice(text: str) -> Iterator[str]:
+    """Keys of the outermost mapping that stand more than once."""
+    if text[:64].lstrip().startswith("{"):
+        yield from (name for name, times in _json_keys(text).items() if times > 1)
         return
-    seen: dict[str, int] = {}
     keys = _TOP_KEY.findall(text)
-    if len(set(keys)) == len(keys):
-        return
-    for match in _TOP_KEY.finditer(text):
-        name = match[1] or match[2] or (match[3] or "").rstrip()
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] == 2:
-            yield name, _line_of(text, match.end())
+    if len(set(keys)) < len(keys):
+        times = Counter(a or b or c.rstrip() for a, b, c in keys)
+        yield from (name for name, count in times.items() if count > 1)
 
 
 def _json_keys(text: str) -> Counter[str]:
@@ -247,15 +237,20 @@ def _json_keys(text: str) -> Counter[str]:
 
 
 def _aliases(text: str) -> list[int]:
-    """Lines of the aliases that name an anchor of the text."""
+    """Where aliases stand that name an anchor of the text."""
     if "*" not in text or "&" not in text:
         return []
     anchors = frozenset(_ANCHOR.findall(text))
-    return [_line_of(text, m.start(1)) for m in _ALIAS.finditer(text) if m[1] in anchors] if anchors else []
+    return [m.start(1) for m in _ALIAS.finditer(text) if m[1] in anchors] if anchors else []
 
 
 def _too_deep(line: int = 1) -> _Fault:
     return _Fault("properties-too-deep", "The properties are nested too deeply.", "Keep lists and mappings flat.", line)
+
+
+def _line_of_key(text: str, name: str) -> int:
+    match = re.search(rf"\n[\"' {{]*{re.escape(name)}[\"']?[ \t]*:", text)
+    return _line_of(text, match.end() if match else 0)
 
 
 def _line_of(text: str, at: int) -> int:

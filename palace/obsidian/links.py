@@ -6,7 +6,6 @@ from posixpath import dirname
 from urllib.parse import unquote
 
 from palace.names import fold
-from palace.vocabulary import Link
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:|//")
 _MD = ".md"
@@ -41,14 +40,6 @@ def markdown_link(destination: str) -> str | None:
         return unquote(destination, errors="strict")
     except UnicodeDecodeError:
         return destination
-
-
-def build(  # noqa: PLR0913 - a link's six parts
-    link: str, alias: str | None, *, embed: bool, line: int, span: tuple[int, int], key: str | None = None
-) -> Link:
-    """A Link from its parts; `span`: byte offsets in the file."""
-    target, heading, block = parts(link)
-    return Link(link, target, heading, block, alias, embed, line, *span, key)
 
 
 def link_key(target: str) -> str:

@@ -71,7 +71,7 @@ class Body:
             return
         self.tags += [(name, at + self._offset) for name, at in inline_tags(self._bytes, start, end)]
         for match in _BAR_LINK.finditer(self._bytes, start, end):
-            self._link(match[1].decode().strip(), None, (match.start(), match.end()), embed=False)
+            self._link(match[1].decode().strip(), None, *match.span(), embed=False)
         caret = self._bytes.rfind(b"^", start, end)
         if caret >= 0 and (caret == 0 or self._bytes[caret - 1] in b" \t\n"):
             match_id = _BLOCK_ID.fullmatch(self._bytes, caret, end)
@@ -122,18 +122,19 @@ class Body:
             # The parser's own target keeps the backslash of a table's `\|`, so the bytes are asked.
             found = links.wikilink(self._bytes[start + 2 + embed : end - 2].decode())
             if found:
-                self._link(*found, (start, end), embed=embed)
+                self._link(*found, start, end, embed=embed)
             return
         if embed or kind in _ADDRESS:
             self._opaque_end = end
         link = links.markdown_link(str(fields["dest_url"])) if kind == _INTERNAL else None
         if link:
-            raw = self._bytes[start + 1 + embed : end]
-            self._link(link, raw[: raw.rfind(b"](")].decode(), (start, end), embed=embed)
+            label = self._bytes[start + 1 + embed : self._bytes.rfind(b"](", start, end)].decode()
+            self._link(link, _CONTINUED.sub(" ", label), start, end, embed=embed)
 
-    def _link(self, link: str, alias: str | None, span: tuple[int, int], *, embed: bool) -> None:
-        start, end = span[0] + self._offset, span[1] + self._offset
-        self.links.append(links.build(link, alias, embed=embed, line=self._source.line(start), span=(start, end)))
+    def _link(self, link: str, alias: str | None, start: int, end: int, *, embed: bool) -> None:
+        start += self._offset
+        line = self._source.line(start)
+        self.links.append(Link(link, *links.parts(link), alias, embed, line, start, end + self._offset))
 
 
 def read_body(source: Source, offset: int) -> Body:

@@ -76,9 +76,8 @@ class PropertyReader:
             link = None if "[[" in inner or "]]" in inner else links.wikilink(inner)
             if link:
                 at = self._find(text, start)
-                span = at, min(end, at + len(text.encode()))
-                line = self._source.line(at)
-                found.append(links.build(*link, embed=False, line=line, span=span, key=key))
+                line, stop = self._source.line(at), min(end, at + len(text.encode()))
+                found.append(Link(link[0], *links.parts(link[0]), link[1], False, line, at, stop, key))  # noqa: FBT003
         return found
 
     def _tag_names(self, key: str, value: PropertyValue) -> tuple[list[str], tuple[str, str, str] | None]:
@@ -109,12 +108,10 @@ class PropertyReader:
         return at + 1
 
     def _find(self, text: str, otherwise: int) -> int:
-        """Where a text stands after the last one found; escaped in the YAML, it is not found."""
+        """Where a text stands after the last one found. Escaped in the YAML it is not found, nor is any after it."""
         at = self._source.data.find(text.encode(), self._at, self._properties.end)
-        if at < 0:
-            return otherwise
-        self._at = at + 1
-        return at
+        self._at = at + 1 if at >= 0 else self._properties.end
+        return at if at >= 0 else otherwise
 
 
 def _strings(value: PropertyValue, key: str) -> Iterator[tuple[str, str]]:

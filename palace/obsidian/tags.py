@@ -5,19 +5,19 @@ from collections.abc import Iterator
 
 # Bytes of UTF-8, so that offsets need no conversion. A tag holds ASCII letters, digits, `-`, `_`, `/`, and every other
 # character but white space, controls, U+2000-206F and U+2E00-2E7F.
-_CHARACTER = (
-    rb"(?:[0-9A-Za-z_/-]|(?!\xc2[\x80-\xa0]|\xe2\x80|\xe2\x81[\x80-\xaf]|\xe2[\xb8\xb9]"
-    rb"|\xe1\x9a\x80|\xe3\x80\x80|\xef\xbb\xbf)[\x80-\xff])"
+_CHARACTERS = (
+    rb"(?:[0-9A-Za-z_/-]++|(?!\xc2[\x80-\xa0]|\xe2\x80|\xe2\x81[\x80-\xaf]|\xe2[\xb8\xb9]"
+    rb"|\xe1\x9a\x80|\xe3\x80\x80|\xef\xbb\xbf)[\x80-\xff])++"
 )
 # What may stand before `#`: the start, white space, `*` `_` `~` `=`, an escaped bracket.
 _BEFORE = (
     rb"(?:(?<=[\t-\r *_~=]#)|(?<!.#)|(?<=\xc2\xa0#)|(?<=\xe3\x80\x80#)|(?<=\xef\xbb\xbf#)|(?<=\xe2\x80[\x80-\x8a\xa8\xa9\xaf]#)"
     rb"|(?<=\xe2\x81\x9f#)|(?<=\xe1\x9a\x80#)|(?<=\\[\[\]]#))"
 )
-_CHAIN = rb"(" + _CHARACTER + rb"+(?:#" + _CHARACTER + rb"+)*)"
+_CHAIN = rb"(" + _CHARACTERS + rb"(?:#" + _CHARACTERS + rb")*+)"
 _INLINE = re.compile(rb"#" + _BEFORE + _CHAIN, re.DOTALL)
 _AT_START = re.compile(rb"#" + _CHAIN)
-_WHOLE = re.compile(_CHARACTER + rb"+")
+_WHOLE = re.compile(_CHARACTERS)
 _QUOTE_MARKS = re.compile(rb"[ \t>]*>")
 _HASH, _BAR, _GREATER = b"#|>"
 _LOOK_BACK = 64
