@@ -62,6 +62,11 @@ class Night:
         """Add Problems, each once: two steps may meet the same one."""
         self.problems += [problem for problem in dict.fromkeys(problems) if problem not in self.problems]
 
+    def fail(self, where: str, error: DualwallError) -> None:
+        """Go on without something: its error becomes a Problem and counts for the exit code."""
+        self.exits.add(error.exit_code if isinstance(error, GuardError | UnreachableError) else Exit.FAILED)
+        self.problems.append(Problem(where, None, type(error).__name__, error.message, error.hint))
+
     @property
     def exit(self) -> Exit:
         """The worst that happened; Problems alone are 3."""
@@ -145,8 +150,7 @@ def _sync(night: Night, vault: str) -> None:
         try:
             done = sync(night.settings, vault, dry_run=night.dry_run, progress=night.report)
         except DualwallError as error:
-            night.exits.add(error.exit_code if isinstance(error, GuardError | UnreachableError) else Exit.FAILED)
-            night.problems.append(Problem(f"vault:{vault}", None, type(error).__name__, error.message, error.hint))
+            night.fail(f"vault:{vault}", error)
             return
         step.counts = dict(done.counts)
         night.trouble(done.problems)
@@ -158,7 +162,14 @@ def _place(night: Night) -> None:
     from librarian.build import build  # noqa: PLC0415
 
     with night.step("librarian") as step:
-        built = build(night.settings, dry_run=night.dry_run, report=night.report)
+        try:
+            built = build(night.settings, dry_run=night.dry_run, report=night.report)
+        except UnreachableError as error:
+            if night.dry_run:
+                say(f"  {error.message} The first run makes it.")
+            else:
+                night.fail("palace", error)
+            return
         step.counts = dict(built.counts)
         night.trouble(built.problems)
         _show(built.lines if night.dry_run else ())
