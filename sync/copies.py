@@ -51,7 +51,7 @@ class CopyMirror:
         """Compare the two trees."""
         self._source_tree = source = scan(self.source, self.filters)
         self._mirror_tree = mirror = scan(self.target)
-        plan = Plan(problems=list(source.problems))
+        plan = Plan(problems=list(source.problems), differs=set(source.folders) != set(mirror.folders))
         for path, file in source.files.items():
             if path not in mirror.files:
                 plan.add(Change("new", path, file[0]))
@@ -66,9 +66,8 @@ class CopyMirror:
         plan.removals += len(set(mirror.folders) - set(source.folders))
         return plan
 
-    def carry_out(self, plan: Plan, limit: int, tick: Tick) -> Plan:
-        """Copy and delete what the plan says, which `limit` has no part in; returns the plan with what went wrong."""
-        del limit
+    def carry_out(self, plan: Plan, tick: Tick) -> Plan:
+        """Copy and delete what the plan says; returns it with what went wrong."""
         self._make_way()
         paths = [*plan.new, *plan.changed]
         for done, path in enumerate(paths):
@@ -126,10 +125,12 @@ class CopyMirror:
         before = os.fstat(source)
         temporary = target.with_name(_TEMPORARY)
         temporary.unlink(missing_ok=True)
-        with temporary.open("xb") as out, os.fdopen(os.dup(source), "rb") as stream:
-            stream.seek(0)
-            if not (self.reflink and self._clone(source, out.fileno())):
-                shutil.copyfileobj(stream, out, 1 << 20)
+        try:
+            self._fill(temporary, source)
+        except OSError:
+            # A full disk must not stay full for the sake of half a file.
+            temporary.unlink(missing_ok=True)
+            raise
         after = os.fstat(source)
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
             temporary.unlink()
@@ -139,6 +140,12 @@ class CopyMirror:
         temporary.chmod(stat.S_IMODE(after.st_mode) & 0o555 | 0o400)
         temporary.replace(target)
         return True
+
+    def _fill(self, temporary: Path, source: int) -> None:
+        with temporary.open("xb") as out, os.fdopen(os.dup(source), "rb") as stream:
+            stream.seek(0)
+            if not (self.reflink and self._clone(source, out.fileno())):
+                shutil.copyfileobj(stream, out, 1 << 20)
 
     def _clone(self, source: int, target: int) -> bool:
         if sys.platform == "linux":

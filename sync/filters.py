@@ -67,10 +67,12 @@ class Filters:
         return GitIgnoreSpec.from_lines(nfc(glob) for glob in self.exclude)
 
     def _excludes(self, path: str) -> bool:
-        return self._spec.match_file(path)
+        return bool(self.exclude) and self._spec.match_file(path)
 
     def _inside_kept(self, path: str) -> str | None:
         """The path below the kept folder that it lies in, None if it lies in none."""
+        if not self.keep:
+            return None
         return next((path[len(root) + 1 :] for root in self.keep if path.startswith(f"{root}/")), None)
 
     def _hidden_parents(self) -> Iterator[str]:

@@ -101,7 +101,7 @@ def stop(found: Loss, guard: Guard, *, same_root: bool, accept: int | None) -> s
     if found.left == 0:
         return f"holds no notes any more ({found.before} were there at the last sync)"
     if not same_root and found.lost * 2 > found.before:
-        return f"is not the folder of the last sync, and {of}"
+        return f"is not known as the folder of the last sync, and {of}"
     if found.lost > guard.notes and found.lost > guard.share * found.before:
         return f"lost too much: {of}, and the guard allows {max(guard.notes, int(guard.share * found.before))}"
     return None

@@ -87,16 +87,21 @@ class Change:
 
 @dataclass(slots=True)
 class Plan:
-    """What differs between source and mirror. Files with their sizes; `removals`: files and folders to go, of any kind."""
+    """What differs between source and mirror. Files with their sizes.
+
+    `removals`: files and folders to go, of any kind; `differs`: anything at all is to be done, be it a mode.
+    """
 
     new: dict[str, int] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
     removals: int = 0
+    differs: bool = False
     problems: list[Problem] = field(default_factory=list)
 
     def add(self, change: Change) -> None:
         """Count one change; folders and attributes alone are no change of a file."""
+        self.differs = True
         self.removals += change.kind == "deleted"
         if change.folder:
             return
@@ -196,6 +201,8 @@ def _problem(line: str, root: str) -> Problem | None:
         return None
     if line.startswith(_IO_ERROR):
         return NO_DELETIONS
+    if line.startswith("Deletions stopped"):
+        return _LATE
     quoted = _QUOTED.search(line)
     # rsync writes whole paths; a remote source may have been named relative to the home folder.
     path = (quoted[1].partition(f"{root}/")[2] or quoted[1]) if quoted else ""
@@ -210,6 +217,16 @@ _READABLE = "Give the user who runs Dualwall the right to read it, or exclude it
 NO_DELETIONS = Problem(
     "", None, "sync-deletions-skipped", "Part of the vault could not be listed, so nothing was deleted there.", _READABLE
 )  # fmt: skip
+
+_LATE = Problem(
+    "", None, "sync-deletions-late", "More files went away while the vault was mirrored; they were not deleted.", "The next sync sees to it."
+)  # fmt: skip
+
+
+def is_leftover(path: str) -> bool:
+    """Whether a file of the mirror is what a killed run left behind: a hidden or a partial one."""
+    folders, _, name = path.rpartition("/")
+    return name.startswith(".") or f"/{PARTIAL_DIR}" in f"/{folders}"
 
 
 def vanished(path: str) -> Problem:
@@ -255,10 +272,8 @@ REASONS: Mapping[int, str] = {
 CONNECTION = frozenset({5, 10, 12, 30, 35, 127, 255})
 """Of these, the ones where the source could not be reached, if it is remote."""
 PARTIAL = 23
-PARTLY = frozenset({0, PARTIAL, 24})
-"""Done, but for the files that it complained about."""
-MAX_DELETE = 25
-"""It came upon more to delete than it was allowed to."""
+PARTLY = frozenset({0, PARTIAL, 24, 25})
+"""Done, but for the files that it complained about; with 25 there was more to delete than it was allowed to."""
 FULL = ("No space left on device", "Disk quota exceeded")
 
 

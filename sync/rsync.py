@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import IO
 
-from palace.errors import DualwallError, GuardError, UnreachableError
+from palace.errors import DualwallError, UnreachableError
 from sync import mirror
 from sync.mirror import Job, Plan, Tick, Tool, argv, change, printable
 
@@ -60,12 +60,13 @@ class RsyncMirror:
         job = replace(self.job, max_delete=None, checksum=self.job.checksum and self.job.dry_run, dry_run=True)
         return self._run(job, _silent, None)
 
-    def carry_out(self, plan: Plan, limit: int, tick: Tick) -> Plan:
-        """Mirror; `limit`: how much may be deleted at most. Returns what was done. The next run completes a broken one.
+    def carry_out(self, plan: Plan, tick: Tick) -> Plan:
+        """Mirror, and return what was done. The next run completes one that broke off.
 
-        Raises GuardError when there was more to delete, UnreachableError and DualwallError when rsync gave up.
+        No more is deleted than was planned: what went away since then may be a disk that was taken out.
+        Raises UnreachableError and DualwallError when rsync gave up.
         """
-        return self._run(replace(self.job, max_delete=limit, dry_run=False), tick, plan.copies)
+        return self._run(replace(self.job, max_delete=plan.removals, dry_run=False), tick, plan.copies)
 
     def _run(self, job: Job, tick: Tick, total: int | None) -> Plan:
         plan = Plan()
@@ -108,23 +109,23 @@ class RsyncMirror:
 
     def _judge(self, code: int, said: Sequence[str]) -> None:
         """Raise what an exit code means, unless the run is done but for single files."""
-        source, said = self.job.source, [line.strip() for line in said if line.strip()]
-        words = printable(said[0]) if said else f"exit code {code}"
-        if any(full in line for line in said for full in mirror.FULL):
-            raise DualwallError(
-                f"The disk of the mirror {self.job.target} is full: {words}", "Free some space, then sync again."
-            )
+        source, text = self.job.source, "".join(said)
+        words = printable(text.strip().partition("\n")[0]) or f"exit code {code}"
+        if any(full in text for full in mirror.FULL):
+            where = f"The disk of the mirror {self.job.target} is full: {words}"
+            raise DualwallError(where, "Free some space, then sync again.")
         missing = mirror.root_missing(said) if code == mirror.PARTIAL else None
         if missing is not None:
             raise UnreachableError(f"{source} cannot be entered: {missing}. Nothing was deleted.", _AWAY)
-        if code in mirror.PARTLY:
-            return
-        if code == mirror.MAX_DELETE:
-            raise GuardError(f"{source} lost more files while it was being mirrored than just before. {words}", _AWAY)
+        if code not in mirror.PARTLY:
+            raise self._gave_up(code, words)
+
+    def _gave_up(self, code: int, words: str) -> DualwallError:
+        source = self.job.source
         reason = mirror.REASONS.get(code, f"it ended with exit code {code}")
         if self.job.remote and code in mirror.CONNECTION:
-            raise UnreachableError(f"{source} cannot be reached: {reason}. {words}", self._try_by_hand())
-        raise DualwallError(f"rsync gave up on {source}: {reason}. {words}", "The next sync completes the mirror.")
+            return UnreachableError(f"{source} cannot be reached: {reason}. {words}", self._try_by_hand())
+        return DualwallError(f"rsync gave up on {source}: {reason}. {words}", "The next sync completes the mirror.")
 
     def _try_by_hand(self) -> str:
         host = self.job.source.partition(":")[0]

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import partial
@@ -21,7 +21,7 @@ from sync import guard
 from sync.copies import CopyMirror
 from sync.filters import Filters
 from sync.guard import State
-from sync.mirror import Job, Plan, Tick
+from sync.mirror import Job, Plan, Tick, is_leftover
 from sync.rsync import RsyncMirror
 from sync.tree import scan
 
@@ -47,7 +47,7 @@ class SyncResult:
 
 
 class Mirror(Protocol):
-    """A way to mirror. `plan` looks, `carry_out` deletes at most `limit` and returns what was done."""
+    """A way to mirror. `plan` looks; `carry_out` copies, deletes no more than was planned, and returns what was done."""
 
     @property
     def costs(self) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ class Mirror(Protocol):
     def plan(self) -> Plan:
         """What differs."""
 
-    def carry_out(self, plan: Plan, limit: int, tick: Tick) -> Plan:
+    def carry_out(self, plan: Plan, tick: Tick) -> Plan:
         """Copy and delete."""
 
 
@@ -127,20 +127,26 @@ def _sync(run: _Run, lock: int | None, began: float) -> SyncResult:
     state = guard.read_state(run.state_file)
     root = None if run.remote else guard.identity(Path(run.source))
     filters = Filters.of(run.settings, run.vault)
-    before = scan(run.target, filters).sizes
+    before = scan(run.target).sizes
     fresh = not before
     thorough = run.checksum if run.checksum is not None else not fresh and guard.checksum_due(state, run.now)
     mirror = _mirror(run, filters, lock, checksum=thorough)
     plan = mirror.plan()
     same_root = state is not None and (state.source, state.root) == (run.source, root)
-    _guard(run, before, plan, same_root=same_root)
+    # What the settings no longer want is no loss. Without deletions there is no need to look.
+    wanted = {path: size for path, size in before.items() if filters.takes(path)} if plan.deleted else before
+    _guard(run, guard.loss(wanted, plan), same_root=same_root)
     if not run.dry_run:
-        run.target.mkdir(parents=True, exist_ok=True)
-        limit = plan.removals + run.settings.vaults[run.vault].guard.notes
-        plan = mirror.carry_out(plan, limit, partial(run.report, f"mirror of {run.vault}"))
+        known = State(run.source, root, state.synced if state else "", state.checksummed if state else "")
+        if not same_root:
+            # A first run that breaks off must know its source again.
+            guard.write_state(run.state_file, known)
+        if plan.differs or thorough:
+            plan = _carry_out(run, mirror, plan)
         stamp = run.now.isoformat(timespec="seconds")
-        compared = stamp if thorough or fresh or state is None else state.checksummed
-        guard.write_state(run.state_file, State(run.source, root, stamp, compared))
+        guard.write_state(
+            run.state_file, replace(known, synced=stamp, checksummed=stamp if thorough or fresh else known.checksummed)
+        )
     counts = _counts(before, plan)
     return SyncResult(
         vault=run.vault,
@@ -153,8 +159,12 @@ def _sync(run: _Run, lock: int | None, began: float) -> SyncResult:
     )
 
 
-def _guard(run: _Run, before: dict[str, int], plan: Plan, *, same_root: bool) -> None:
-    found = guard.loss(before, plan)
+def _carry_out(run: _Run, mirror: Mirror, plan: Plan) -> Plan:
+    run.target.mkdir(parents=True, exist_ok=True)
+    return mirror.carry_out(plan, partial(run.report, f"mirror of {run.vault}"))
+
+
+def _guard(run: _Run, found: guard.Loss, *, same_root: bool) -> None:
     limits = run.settings.vaults[run.vault].guard
     why = guard.stop(found, limits, same_root=same_root, accept=run.accept_loss)
     if why is not None:
@@ -182,6 +192,7 @@ def _mirror(run: _Run, filters: Filters, lock: int | None, *, checksum: bool) ->
 
 
 def _counts(before: dict[str, int], plan: Plan) -> dict[str, int]:
+    before = {path: size for path, size in before.items() if not is_leftover(path)}
     deleted = before.keys() & set(plan.deleted)
     files = (before.keys() | plan.new.keys()) - deleted
     return {

@@ -95,4 +95,5 @@ if [ "$gone" -gt "${MAX_LOSS:-0}" ]; then
         exit 4
     fi
 fi
-exec rsync "--max-delete=$((removals + 20))" "$@" -- "$source/" "$mirror"
+# No more than was looked at: what goes from now on may be a disk that is taken out. (openrsync takes 0 for no limit.)
+exec rsync "--max-delete=$((removals + 1))" "$@" -- "$source/" "$mirror"

@@ -111,7 +111,7 @@ def test_what_a_killed_run_left_is_cleared_away(rig: Rig) -> None:
 def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
     write(tmp_path / "vault", {"a.md": "one"})
     mirror = Restless(tmp_path / "vault", tmp_path / "mirror", Filters(), edits=2)
-    plan = mirror.carry_out(mirror.plan(), 0, untold)
+    plan = mirror.carry_out(mirror.plan(), untold)
     assert plan.problems == []
     assert (tmp_path / "mirror/a.md").read_bytes() == (tmp_path / "vault/a.md").read_bytes()
 
@@ -119,10 +119,10 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> N
 def test_a_file_that_never_rests_is_a_problem_and_its_mirror_stays(tmp_path: Path) -> None:
     write(tmp_path / "vault", {"a.md": "one"})
     still = CopyMirror(tmp_path / "vault", tmp_path / "mirror", Filters())
-    still.carry_out(still.plan(), 0, untold)
+    still.carry_out(still.plan(), untold)
     write(tmp_path / "vault", {"a.md": "three"})
     mirror = Restless(tmp_path / "vault", tmp_path / "mirror", Filters(), edits=99)
-    plan = mirror.carry_out(mirror.plan(), 0, untold)
+    plan = mirror.carry_out(mirror.plan(), untold)
     assert [(problem.path, problem.code) for problem in plan.problems] == [("a.md", "sync-changing")]
     assert files(tmp_path / "mirror") == {"a.md": b"one"}
     assert plan.copies == 0
@@ -146,7 +146,7 @@ class Restless(CopyMirror):
 def test_falling_back_from_clones_to_copies_is_said(tmp_path: Path) -> None:
     write(tmp_path / "vault", {"a.md": "one"})
     mirror = CopyMirror(tmp_path / "vault", tmp_path / "mirror", Filters(), reflink=True)
-    mirror.carry_out(mirror.plan(), 0, untold)
+    mirror.carry_out(mirror.plan(), untold)
     cloned = not mirror.costs
     assert cloned or "as much room" in mirror.costs[0]
 

@@ -12,7 +12,7 @@ import pytest
 
 from palace.errors import GuardError, UnreachableError
 from sync.run import sync
-from tests.flows.sync_rig import Rig, everything, files, needs_rsync, write
+from tests.flows.sync_rig import Rig, everything, files, needs_rsync, script, write
 
 pytestmark = needs_rsync
 WAYS = ("rsync", "copy")
@@ -71,7 +71,7 @@ def test_the_bare_mount_point_is_not_the_vault(rig: Rig) -> None:
     stopped(rig, GuardError)
     # Some put a note there, so that people see what is missing.
     rig.write(**{"NOT MOUNTED.md": "Plug the disk in."})
-    assert "is not the folder of the last sync" in stopped(rig, GuardError)
+    assert "is not known as the folder" in stopped(rig, GuardError)
     shutil.rmtree(rig.vault)
     (rig.root / "disk").rename(rig.vault)
     assert not sync(rig.settings, "main").changed
@@ -156,6 +156,22 @@ def test_a_guarded_run_in_dry(rig: Rig) -> None:
     rig.vault.mkdir()
     with pytest.raises(GuardError):
         sync(rig.settings, "main", dry_run=True)
+
+
+def test_a_disk_taken_out_between_looking_and_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(tmp_path)
+    rig.notes(10)
+    sync(rig.settings, "main")
+    rig.write(**{"new.md": "Something to do."})
+    before = files(rig.mirror)
+    real = shutil.which("rsync")
+    taken_out = f'case "$*" in *--dry-run*|*--version*) ;; *) rm -r {rig.vault}/* ;; esac; exec {real} "$@"'
+    script(tmp_path / "bin/rsync", taken_out)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    result = sync(rig.settings, "main")
+    assert [problem.code for problem in result.problems] == ["sync-deletions-late"]
+    assert files(rig.mirror) == before
+    stopped(rig, GuardError)
 
 
 @contextmanager
