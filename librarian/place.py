@@ -105,10 +105,10 @@ def folder_rooms(homes: Iterable[Placement]) -> dict[str, RoomAddress]:
 
 def _daily(vault_path: str, rules: PlaceRules) -> Placement | None:
     folder = rules.daily_folder
-    if folder is None or not _within(vault_path, folder) or not rules.is_daily(vault_path):
+    if folder is None or not _within(fold(vault_path), fold(folder)) or not rules.is_daily(vault_path):
         return None
-    section = vault_path[len(folder) + 1 if folder else 0 :].rpartition("/")[0]
-    return _placement(DAILY, DAILY, f"folder:{folder or '.'}", section)
+    depth = folder.count("/") + 1 if folder else 0
+    return _placement(DAILY, DAILY, f"folder:{folder or '.'}", "/".join(vault_path.split("/")[depth:-1]))
 
 
 def _within(path: str, folder: str) -> bool:

@@ -6,14 +6,20 @@ import os
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from palace.errors import SettingsError, UnreachableError
 from palace.names import fold, nfc
+from palace.vocabulary import Stat
 
 Row: TypeAlias = tuple[str, int, int, int, int, int]
 """Path below the mirror as the disk has it, mode, inode, size, mtime_ns, ctime_ns; 0 for all numbers of a hidden folder."""
-PATH, MODE, INODE, SIZE, MTIME, CTIME = range(6)
+PATH: Final = 0
+MODE: Final = 1
+INODE: Final = 2
+SIZE: Final = 3
+MTIME: Final = 4
+CTIME: Final = 5
 
 
 def scan(mirror: Path, vault: str, public: Iterable[str], pruned: frozenset[str]) -> list[Row]:
@@ -42,6 +48,16 @@ def digest(scans: Mapping[str, list[Row]]) -> str:
     """SHA-256 of every vault's rows. Only this machine's to compare: inodes, times and the encoding are its own."""
     # Version 2 knows no references, so equal rows give equal bytes; ten times faster than text.
     return hashlib.sha256(marshal.dumps([(vault, scans[vault]) for vault in sorted(scans)], 2)).hexdigest()
+
+
+def with_stats(rows: Iterable[Row], stats: Mapping[str, Stat]) -> list[Row]:
+    """The same rows with later stats, by path: linking a file moves its ctime."""
+    return [
+        (row[PATH], row[MODE], new.inode, new.size, new.mtime_ns, new.ctime_ns)
+        if (new := stats.get(row[PATH]))
+        else row
+        for row in rows
+    ]
 
 
 def _walk(top: str, prefix: str, pruned: frozenset[str], rows: list[Row]) -> None:

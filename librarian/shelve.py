@@ -14,6 +14,8 @@ from palace.manifest import CURRENT, Entry, folder_name, number_of
 from palace.progress import Report
 from palace.vocabulary import Problem, Stat
 
+COPIED = "palace-copied"
+"""Code of the warning that the palace is not all hardlinks."""
 _PARTIAL = ".partial"
 _NEXT = f"{CURRENT}.next"
 _FICLONE = 0x40049409
@@ -43,7 +45,7 @@ class Tally:
         return Problem(
             "palace",
             None,
-            "palace-copied",
+            COPIED,
             f"{len(self.apart)} notes could not be hardlinked into the palace ({self.why}): {cost}, and a build takes longer.",
             "Keep mirror and palace on one mount that has hardlinks, as one user; then: dualwall librarian build --full",
         )
@@ -118,16 +120,20 @@ def publish(palace: Path, number: int) -> None:
     _sync(palace)
 
 
-def keep(palace: Path, current: int | None, generations: int) -> None:
-    """Remove what a killed build left, and generations but the current one and those before it, `generations` in all."""
+def keep(palace: Path, current: int | None, generations: int, building: int | None = None) -> None:
+    """Remove all but the current generation and those before it, `generations` in all, and the one being built.
+
+    So what a killed build left goes too.
+    """
     if not palace.is_dir():
         return
     (palace / _NEXT).unlink(missing_ok=True)
-    numbers = {name: number_of(name.removesuffix(_PARTIAL)) for name in os.listdir(palace)}
+    numbers = {name: number_of(name.removesuffix(_PARTIAL)) for name in os.listdir(palace)}  # noqa: PTH208 - names, no paths
     whole = [n for name, n in numbers.items() if n is not None and not name.endswith(_PARTIAL)]
     kept = sorted(n for n in whole if current is not None and n <= current)[-generations:]
     for name, number in numbers.items():
-        if number is not None and (name.endswith(_PARTIAL) or number not in kept):
+        keeps = number == building if name.endswith(_PARTIAL) else number in kept
+        if number is not None and not keeps:
             shutil.rmtree(palace / name)
 
 
@@ -135,7 +141,7 @@ def _beside(source: str, target: str, tally: Tally, why: OSError) -> None:
     """A file of its own for a link that cannot be: cloned, else copied; read-only, with the same mtime."""
     tally.why = tally.why or why.strerror or str(why)
     descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW)
-    with open(descriptor, "rb") as old, Path(target).open("xb") as new:
+    with os.fdopen(descriptor, "rb") as old, Path(target).open("xb") as new:
         if _cloned(old.fileno(), new.fileno()):
             tally.cloned += 1
         else:

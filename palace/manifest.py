@@ -8,7 +8,7 @@ File names may be no UTF-8: they are kept with surrogate escapes, in the files a
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
@@ -63,6 +63,7 @@ class Generation:
     scan_digest: str
     settings_digest: str
     notes: int
+    rooms: int
     problems: int
     folder: Path
     copied: int = 0
@@ -80,11 +81,23 @@ def number_of(name: str) -> int | None:
     return int(digits) if digits != name and digits.isascii() and digits.isdecimal() else None
 
 
+def current_number(settings: Settings) -> int | None:
+    """The number of the generation that readers see, whatever state it is in; None before the first build."""
+    try:
+        return number_of(os.readlink(settings.palace / CURRENT))  # noqa: PTH115 - the text, not what it leads to
+    except FileNotFoundError:
+        return None
+
+
 def current(settings: Settings) -> Generation | None:
     """The generation that readers see; None before the first build. Raises DualwallError when it is damaged."""
+    number = current_number(settings)
+    if number is None:
+        return None
+    folder = settings.palace / folder_name(number)
     try:
-        folder = settings.palace / os.readlink(settings.palace / CURRENT)  # noqa: PTH115 - the text, not what it leads to
-        return _generation(json.loads((folder / GENERATION).read_bytes()), folder)
+        with (folder / GENERATION).open(encoding="utf-8", errors="surrogateescape") as stream:
+            return _generation(json.load(stream), folder)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
@@ -131,11 +144,6 @@ def write_problems(path: Path, problems: Iterable[tuple[str, Problem]]) -> None:
 def read_problems(path: Path) -> list[tuple[str, Problem]]:
     """A generation's Problems, each with its vault; empty when the file is not there."""
     return [(line.pop("vault"), Problem(**line)) for line in _lines(path)] if path.exists() else []
-
-
-def without_racy(generation: Generation, racy: Mapping[str, str]) -> Generation:
-    """The same generation with fewer notes that are too young to be trusted."""
-    return replace(generation, racy=racy)
 
 
 def _generation(values: _Json, folder: Path) -> Generation:
