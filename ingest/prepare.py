@@ -185,14 +185,14 @@ def _refused(seen: Seen, sha256: Sha256, title: str, why: tuple[str, str, str]) 
     return Prepared(seen, sha256, title, refusal=reason, problems=(problem,))
 
 
-def _status(value: PropertyValue | None, otherwise: Status) -> Status:
+def _status(value: PropertyValue, otherwise: Status) -> Status:
     """The note's own status where it names a rung; a candidate stays one until a person adopts it."""
     if otherwise is Status.CANDIDATE or not isinstance(value, str):
         return otherwise
     return Status(value.lower()) if value.lower() in set(Status) else otherwise
 
 
-def _text(value: PropertyValue | None) -> str | None:
+def _text(value: PropertyValue) -> str | None:
     if value is None or value == "":
         return None
     return nfc(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

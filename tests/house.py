@@ -40,6 +40,9 @@ dimensions = {dimensions}
 """
 
 
+_DEFAULT = Options()
+
+
 @dataclass(slots=True)
 class House:
     """`vault`: the folder to write notes into; `data`: what Dualwall makes of it."""
@@ -76,11 +79,11 @@ class House:
             sync(settings, vault)
         build(settings)
 
-    def ingest(self, options: Options = Options()) -> Counts:
+    def ingest(self, options: Options = _DEFAULT) -> Counts:
         with self.library() as library:
             return worker.run(library, library.settings, options=options)
 
-    def night(self, options: Options = Options()) -> Counts:
+    def night(self, options: Options = _DEFAULT) -> Counts:
         self.place()
         return self.ingest(options)
 
@@ -92,7 +95,7 @@ class House:
         finally:
             library.close()
 
-    def search(self, query: str, reader: str = "me", **options: Any) -> dict[str, Any]:
+    def search(self, query: str, reader: str = "me", **options: Any) -> dict[str, Any]:  # noqa: ANN401 - a search's own
         with self.library() as library:
             return library.search(reader, query, **options)
 

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from ingest.rebuild import rebuild
 from ingest.worker import Options
+from palace.progress import silent
 from palace.vocabulary import Counts
 from tests.house import House
 
@@ -132,7 +134,8 @@ def test_a_private_root_that_is_not_there_forgets_nothing(house: House) -> None:
     counts = house.ingest()
     assert counts.gone == 0
     assert [p.code for p in counts.problems] == ["source-lost"]
-    assert house.search("ravens", reader="scout")["hits"][0]["path"] == "Agents/scout/memory/2026-11-30.md"
+    paths = {h["path"] for h in house.search("I counted ravens", reader="scout")["hits"]}
+    assert "Agents/scout/memory/2026-11-30.md" in paths
 
 
 def test_a_cube_taken_out_of_the_settings_is_forgotten(house: House) -> None:
@@ -159,9 +162,6 @@ def test_a_killed_write_is_finished_by_the_next_run(house: House) -> None:
 
 
 def test_a_rebuild_gives_the_same_state(house: House) -> None:
-    from ingest.rebuild import rebuild
-    from palace.progress import silent
-
     house.night()
     before = house.verify()
     with house.library() as library:
