@@ -132,21 +132,17 @@ def _sync(run: _Run, lock: int | None, began: float) -> SyncResult:
     thorough = run.checksum if run.checksum is not None else not fresh and guard.checksum_due(state, run.now)
     mirror = _mirror(run, filters, lock, checksum=thorough)
     plan = mirror.plan()
-    same_root = state is not None and (state.source, state.root) == (run.source, root)
+    known = State(run.source, root, state.synced if state else "", state.checksummed if state else "")
     # What the settings no longer want is no loss. Without deletions there is no need to look.
     wanted = {path: size for path, size in before.items() if filters.takes(path)} if plan.deleted else before
-    _guard(run, guard.loss(wanted, plan), same_root=same_root)
+    _guard(run, guard.loss(wanted, plan), same_root=known == state)
     if not run.dry_run:
-        known = State(run.source, root, state.synced if state else "", state.checksummed if state else "")
-        if not same_root:
+        if known != state:
             # A first run that breaks off must know its source again.
             guard.write_state(run.state_file, known)
         if plan.differs or thorough:
             plan = _carry_out(run, mirror, plan)
-        stamp = run.now.isoformat(timespec="seconds")
-        guard.write_state(
-            run.state_file, replace(known, synced=stamp, checksummed=stamp if thorough or fresh else known.checksummed)
-        )
+        _remember(run, known, compared=thorough or fresh)
     counts = _counts(before, plan)
     return SyncResult(
         vault=run.vault,
@@ -162,6 +158,12 @@ def _sync(run: _Run, lock: int | None, began: float) -> SyncResult:
 def _carry_out(run: _Run, mirror: Mirror, plan: Plan) -> Plan:
     run.target.mkdir(parents=True, exist_ok=True)
     return mirror.carry_out(plan, partial(run.report, f"mirror of {run.vault}"))
+
+
+def _remember(run: _Run, known: State, *, compared: bool) -> None:
+    stamp = run.now.isoformat(timespec="seconds")
+    checksummed = stamp if compared else known.checksummed
+    guard.write_state(run.state_file, replace(known, synced=stamp, checksummed=checksummed))
 
 
 def _guard(run: _Run, found: guard.Loss, *, same_root: bool) -> None:
