@@ -9,7 +9,7 @@ from palace import settings
 from palace.errors import UsageError
 from palace.search import receipt
 from palace.search.floor import Floor, Known, Signs
-from palace.search.fuse import Fused, diverse, fuse, min_max
+from palace.search.fuse import Fused, Ranking, diverse, fuse, min_max
 from palace.search.legs import LEGS, Asker, Coverage, Question, Runner, State
 from palace.search.lock import EXACT, Names, locked
 from palace.search.rooms import Describer, RoomsPage, RoomsQuery, list_rooms
@@ -44,6 +44,7 @@ class _Found:
     """Candidates of the scope and of what lies around it, each best first, and which of the two are under the floor."""
 
     legs: Legs
+    ranking: Ranking
     inside: Sequence[Fused]
     outside: Sequence[Fused]
     dense_share: float
@@ -86,7 +87,7 @@ class Searcher:
         question = self._ask(query)
         where = self._find_rooms(reader, options.get("rooms", ()), options.get("wings", ()), hidden)
         found = self._find(question, where)
-        hits = () if found.miss else self._hits(found.inside, where.scope, limit, explain=options.get("explain", False))
+        hits = () if found.miss else self._hits(found, where.scope, limit, explain=options.get("explain", False))
         hints = () if hits else self._miss_hints(found, where)
         return Answer(
             status="hit" if hits else "miss",
@@ -119,13 +120,14 @@ class Searcher:
         share = self.vectors.share(where.scope)
         # One fusion for what is inside and outside, so that their scores can be compared. While dense vectors are
         # still on their way, their leg weighs as much as there is of it: the nearest of a few is near to nothing.
-        fused = fuse({n: leg for n, leg in both.items() if n != "lock"}, self.settings.fusion, {"dense": share})
-        ranked = locked(fused, both["lock"])
+        ranking = fuse({n: leg for n, leg in both.items() if n != "lock"}, self.settings.fusion, {"dense": share})
+        ranked = locked(ranking.order, both["lock"])
         notes = {s.note_id for leg in legs.values() for s in leg}
         floor = self._floor(question, share)
         inside, outside = (self._strength(floor, question, found, where.whole) for found in (legs, around))
         return _Found(
             legs=legs,
+            ranking=ranking,
             inside=[f for f in ranked if f.note_id in notes],
             outside=[f for f in ranked if f.note_id not in notes],
             dense_share=share,
@@ -153,10 +155,18 @@ class Searcher:
         best = legs["bm25"][0].score if legs["bm25"] else 0.0
         return Signs(legs["dense"][0].score, self._coverage(question.sparse, best, whole))
 
-    def _hits(self, ranked: Sequence[Fused], scope: Scope, limit: int, *, explain: bool) -> tuple[Hit, ...]:
-        kept = diverse(ranked, self.settings.per_note, limit)
+    def _hits(self, found: _Found, scope: Scope, limit: int, *, explain: bool) -> tuple[Hit, ...]:
+        kept = diverse(found.inside, self.settings.per_note, limit)
         payloads = self._payloads(kept, scope)
-        return tuple(receipt.hit(f, payloads[f.id], explain=explain) for f in kept if f.id in payloads)
+        marks = {s.note_id: s.score for s in found.legs["lock"]}
+        hits = []
+        for f in kept:
+            legs = found.ranking.legs(f.id) | ({"lock": marks[f.note_id]} if f.note_id in marks else {})
+            if explain:
+                legs |= {f"{leg}_share": shares.get(f.id, 0.0) for leg, shares in found.ranking.shares.items()}
+            if f.id in payloads:
+                hits.append(receipt.hit(f, payloads[f.id], legs))
+        return tuple(hits)
 
     def _elsewhere(self, found: _Found, where: Where) -> tuple[Elsewhere, ...]:
         if not where.narrowed:

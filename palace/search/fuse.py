@@ -8,7 +8,7 @@ whose words stand in one chunk and whose sense in another is not lost; the score
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from palace.stores.ports import Scored
 from palace.vocabulary import ChunkId, NoteId
@@ -18,15 +18,25 @@ RRF_K = 60
 """The constant of Cormack et al. 2009, which every engine takes as its default."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
-    """A candidate after fusion: `score` in [0, 1], `legs` the raw score of each leg that has it, `parts` its share of each."""
+class Fused(NamedTuple):
+    """A candidate after fusion: `score` in [0, 1]."""
 
     id: ChunkId
     note_id: NoteId
     score: float
-    legs: Mapping[str, float]
-    parts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Candidates, best first. By leg and chunk: `raw` its score as the store gave it, `shares` the same on [0, 1]."""
+
+    order: Sequence[Fused]
+    raw: Mapping[str, Mapping[ChunkId, float]]
+    shares: Mapping[str, Mapping[ChunkId, float]]
+
+    def legs(self, chunk: ChunkId) -> dict[str, float]:
+        """Raw score of each leg that has the chunk."""
+        return {leg: scores[chunk] for leg, scores in self.raw.items() if chunk in scores}
 
 
 def min_max(leg: Sequence[Scored]) -> dict[ChunkId, float]:
@@ -52,35 +62,33 @@ _METHODS: Mapping[Method, Callable[[Sequence[Scored]], dict[ChunkId, float]]] = 
 
 def fuse(
     legs: Mapping[str, Sequence[Scored]], method: Method = "minmax", weights: Mapping[str, float] | None = None
-) -> list[Fused]:
+) -> Ranking:
     """Every candidate of every leg with the mean of its legs' shares, best first; ties by id.
 
     A leg without candidates takes no part: with one leg alone, its own order stands. `weights`: 1.0 where absent.
     """
     weight = {name: (weights or {}).get(name, 1.0) for name in legs}
     heard = {name: leg for name, leg in legs.items() if leg and weight[name] > 0}
-    total = sum(weight[name] for name in heard)
+    total = 2 * sum(weight[name] for name in heard)
     notes = {s.id: s.note_id for leg in heard.values() for s in leg}
-    parts = {name: _METHODS[method](leg) for name, leg in heard.items()}
-    best = {name: _best(part, notes) for name, part in parts.items()}
+    shares = {name: _METHODS[method](leg) for name, leg in heard.items()}
+    scores = dict.fromkeys(notes, 0.0)
+    for name, share in shares.items():
+        best = _best(share, notes)
+        part = weight[name] / total
+        for chunk, note in notes.items():
+            scores[chunk] += part * (share.get(chunk, 0.0) + best.get(note, 0.0))
+    fused = (Fused(chunk, note, min(1.0, scores[chunk])) for chunk, note in notes.items())
     raw = {name: {s.id: s.score for s in leg} for name, leg in heard.items()}
-    fused = [
-        Fused(
-            id=chunk,
-            note_id=note,
-            score=sum(weight[n] * (parts[n].get(chunk, 0.0) + best[n].get(note, 0.0)) for n in heard) / (2 * total),
-            legs={name: scores[chunk] for name, scores in raw.items() if chunk in scores},
-            parts={name: part[chunk] for name, part in parts.items() if chunk in part},
-        )
-        for chunk, note in notes.items()
-    ]
-    return sorted(fused, key=lambda f: (-f.score, f.id))
+    return Ranking(sorted(fused, key=lambda f: (-f.score, f.id)), raw, shares)
 
 
-def _best(part: Mapping[ChunkId, float], notes: Mapping[ChunkId, NoteId]) -> dict[NoteId, float]:
+def _best(share: Mapping[ChunkId, float], notes: Mapping[ChunkId, NoteId]) -> dict[NoteId, float]:
     best: dict[NoteId, float] = {}
-    for chunk, share in part.items():
-        best[notes[chunk]] = max(share, best.get(notes[chunk], 0.0))
+    for chunk, value in share.items():
+        note = notes[chunk]
+        if value > best.get(note, -1.0):
+            best[note] = value
     return best
 
 

@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from palace.names import fold
@@ -75,19 +74,15 @@ def locked(ranked: Sequence[Fused], leg: Sequence[Scored]) -> list[Fused]:
 
     A named note without a candidate comes in with its first chunk. At most MOST_PINNED notes are pinned.
     """
-    lifts = {s.note_id: s.score * _LIFT for s in leg if s.score < EXACT}
+    if not leg:
+        return list(ranked)
     pinned = _pins(ranked, [s for s in leg if s.score >= EXACT])
+    lifts = {s.note_id: s.score * _LIFT for s in leg if s.score < EXACT} | dict.fromkeys(pinned, EXACT)
     known = {f.note_id for f in ranked}
-    new = [Fused(s.id, s.note_id, 0.0, {}, {}) for s in leg if s.note_id not in known]
-    marks = {s.note_id: s.score for s in leg}
-    out = []
-    for f in (*ranked, *new):
-        first = f.note_id in pinned
-        lift = EXACT if first else lifts.get(f.note_id, 0.0)
-        mark = {"lock": marks[f.note_id]} if f.note_id in marks else {}
-        lifted = replace(f, score=f.score + (1 - f.score) * lift, legs={**f.legs, **mark})
-        out.append((not first, -lifted.score, -f.score, lifted))
-    return [f for *_, f in sorted(out, key=lambda o: (*o[:3], o[3].id))]
+    new = [Fused(s.id, s.note_id, 0.0) for s in leg if s.note_id not in known]
+    lifted = [(f, f.score + (1 - f.score) * lifts.get(f.note_id, 0.0)) for f in (*ranked, *new)]
+    lifted.sort(key=lambda p: (p[0].note_id not in pinned, -p[1], -p[0].score, p[0].id))
+    return [f._replace(score=score) if score != f.score else f for f, score in lifted]
 
 
 def _pins(ranked: Sequence[Fused], exact: Sequence[Scored]) -> set[NoteId]:

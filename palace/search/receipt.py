@@ -3,7 +3,7 @@
 Absent values are null, never left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -31,9 +31,8 @@ class Reading:
     stale: bool
 
 
-def hit(candidate: Fused, payload: Payload, *, explain: bool = False) -> Hit:
-    """A candidate with all that is needed to cite and open it; `explain` adds each leg's share of the score."""
-    shares = {f"{leg}_share": round(part, 6) for leg, part in candidate.parts.items()} if explain else {}
+def hit(candidate: Fused, payload: Payload, legs: Mapping[str, float]) -> Hit:
+    """A candidate with all that is needed to cite and open it."""
     return Hit(
         ref=payload.note_id,
         title=payload.title,
@@ -46,7 +45,7 @@ def hit(candidate: Fused, payload: Payload, *, explain: bool = False) -> Hit:
         lines=payload.lines,
         text=payload.text,
         score=round(candidate.score, 6),
-        legs={leg: round(score, 6) for leg, score in candidate.legs.items()} | shares,
+        legs={leg: round(score, 6) for leg, score in legs.items()},
         note_sha256=payload.note_sha256,
         chunk_sha256=payload.chunk_sha256,
         status=payload.status,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palace.search.fuse import diverse, fuse, min_max, reciprocal_rank
+from palace.search.fuse import Fused, diverse, fuse, min_max, reciprocal_rank
 from palace.search.lock import MOST_PINNED, locked
 from palace.stores.ports import Scored
 from palace.vocabulary import ChunkId, NoteId
@@ -13,6 +13,10 @@ def leg(*scores: tuple[str, float]) -> list[Scored]:
     """Chunk `a1` is of note `a`."""
     ranked = sorted(scores, key=lambda s: -s[1])
     return [Scored(ChunkId(name), NoteId(name[0]), score) for name, score in ranked]
+
+
+def ranked(**scores: float) -> list[Fused]:
+    return [Fused(ChunkId(name), NoteId(name[0]), score) for name, score in scores.items()]
 
 
 LEGS = st.dictionaries(
@@ -25,9 +29,9 @@ LEGS = st.dictionaries(
 
 def test_min_max_means_the_range_of_each_leg() -> None:
     fused = fuse({"bm25": leg(("a1", 20.0), ("b1", 10.0), ("c1", 0.0)), "dense": leg(("b1", 0.9), ("d1", 0.8))})
-    assert [(f.id, f.score) for f in fused] == [("b1", 0.75), ("a1", 0.5), ("c1", 0.0), ("d1", 0.0)]
-    assert fused[0].legs == {"bm25": 10.0, "dense": 0.9}
-    assert fused[0].parts == {"bm25": 0.5, "dense": 1.0}
+    assert [(f.id, f.score) for f in fused.order] == [("b1", 0.75), ("a1", 0.5), ("c1", 0.0), ("d1", 0.0)]
+    assert fused.legs(ChunkId("b1")) == {"bm25": 10.0, "dense": 0.9}
+    assert fused.shares["bm25"][ChunkId("b1")] == 0.5
 
 
 def test_equal_scores_are_each_the_best_of_their_leg() -> None:
@@ -37,35 +41,35 @@ def test_equal_scores_are_each_the_best_of_their_leg() -> None:
 
 def test_a_leg_without_candidates_takes_no_part() -> None:
     alone = fuse({"bm25": leg(("a1", 2.0), ("b1", 1.0)), "dense": []})
-    assert [f.score for f in alone] == [1.0, 0.0]
-    assert fuse({"bm25": [], "dense": []}) == []
+    assert [f.score for f in alone.order] == [1.0, 0.0]
+    assert fuse({"bm25": [], "dense": []}).order == []
 
 
 def test_the_words_of_a_note_may_stand_in_one_chunk_and_its_sense_in_another() -> None:
     legs = {"bm25": leg(("a1", 9.0), ("b1", 8.0), ("c1", 0.0)), "dense": leg(("a2", 0.9), ("b1", 0.88), ("c1", 0.8))}
-    fused = {str(f.id): f.score for f in fuse(legs)}
+    fused = {str(f.id): f.score for f in fuse(legs).order}
     assert fused["a1"] == fused["a2"] == 0.75
     apart = {"bm25": legs["bm25"], "dense": leg(("d1", 0.9), ("b1", 0.88), ("c1", 0.8))}
-    assert {str(f.id): f.score for f in fuse(apart)}["a1"] == 0.5
+    assert {str(f.id): f.score for f in fuse(apart).order}["a1"] == 0.5
 
 
 def test_a_leg_counts_by_its_weight() -> None:
     legs = {"bm25": leg(("a1", 9.0), ("b1", 0.0)), "dense": leg(("b1", 0.9), ("a1", 0.8))}
-    assert [(f.id, f.score) for f in fuse(legs, weights={"dense": 0.25})] == [("a1", 0.8), ("b1", 0.2)]
-    assert [f.score for f in fuse(legs, weights={"dense": 0.0})] == [1.0, 0.0]
+    assert [(f.id, f.score) for f in fuse(legs, weights={"dense": 0.25}).order] == [("a1", 0.8), ("b1", 0.2)]
+    assert [f.score for f in fuse(legs, weights={"dense": 0.0}).order] == [1.0, 0.0]
 
 
 def test_reciprocal_rank_counts_ranks_alone() -> None:
     near, far = leg(("a1", 5.0), ("b1", 4.99)), leg(("a1", 5.0), ("b1", -100.0))
     assert reciprocal_rank(near) == reciprocal_rank(far)
-    both = fuse({"bm25": near, "dense": far}, "rrf")
+    both = fuse({"bm25": near, "dense": far}, "rrf").order
     assert [f.id for f in both] == ["a1", "b1"]
     assert both[0].score == 1.0
 
 
 @given(LEGS, st.sampled_from(["minmax", "rrf"]))
 def test_every_candidate_comes_out_once_in_range_and_order(legs: dict[str, list[Scored]], method: str) -> None:
-    fused = fuse(legs, "rrf" if method == "rrf" else "minmax")
+    fused = fuse(legs, "rrf" if method == "rrf" else "minmax").order
     assert {f.id for f in fused} == {s.id for each in legs.values() for s in each}
     assert len({f.id for f in fused}) == len(fused)
     assert all(0 <= f.score <= 1 for f in fused)
@@ -74,7 +78,7 @@ def test_every_candidate_comes_out_once_in_range_and_order(legs: dict[str, list[
 
 @given(LEGS, st.integers(1, 3), st.integers(1, 5))
 def test_a_note_gives_a_few_chunks_at_most(legs: dict[str, list[Scored]], per_note: int, limit: int) -> None:
-    fused = fuse(legs)
+    fused = fuse(legs).order
     kept = diverse(fused, per_note, limit)
     notes = [f.note_id for f in kept]
     assert all(notes.count(n) <= per_note for n in notes)
@@ -84,28 +88,26 @@ def test_a_note_gives_a_few_chunks_at_most(legs: dict[str, list[Scored]], per_no
 
 
 def test_a_note_of_exactly_that_name_goes_first_and_keeps_its_best_chunk_in_front() -> None:
-    ranked = fuse({"bm25": leg(("a1", 9.0), ("b2", 8.0), ("b1", 3.0), ("c1", 0.0))})
-    out = locked(ranked, leg(("b1", 1.0)))
+    out = locked(ranked(a1=0.9, b2=0.8, b1=0.3, c1=0.0), leg(("b1", 1.0)))
     assert [f.id for f in out] == ["b2", "b1", "a1", "c1"]
     assert out[0].score == 1.0
-    assert out[0].legs == {"bm25": 8.0, "lock": 1.0}
 
 
 def test_a_named_note_that_no_leg_brought_comes_in_with_its_first_chunk() -> None:
-    out = locked(fuse({"bm25": leg(("a1", 9.0))}), leg(("z1", 1.0)))
+    out = locked(ranked(a1=1.0), leg(("z1", 1.0)))
     assert [(f.id, f.score) for f in out] == [("z1", 1.0), ("a1", 1.0)]
 
 
 def test_a_name_inside_the_question_lifts_its_note_by_the_share_it_covers() -> None:
-    ranked = fuse({"bm25": leg(("a1", 10.0), ("b1", 6.0), ("c1", 5.0), ("d1", 0.0))})
-    out = {str(f.id): f.score for f in locked(ranked, leg(("c1", 0.5)))}
+    named = leg(("c1", 0.5))
+    out = {str(f.id): f.score for f in locked(ranked(a1=1.0, b1=0.6, c1=0.5, d1=0.0), named)}
     assert out["c1"] == 0.5 + 0.5 * 0.25
     assert out["b1"] == 0.6
     assert out["a1"] == 1.0
 
 
 def test_many_notes_of_one_name_do_not_fill_the_page() -> None:
-    ranked = fuse({"bm25": leg(*((f"{c}1", float(i)) for i, c in enumerate("abcdefghij", start=1)))})
-    out = locked(ranked, leg(*((f"{c}1", 1.0) for c in "abcdefgh")))
+    many = ranked(**{f"{c}1": i / 10 for i, c in enumerate("jihgfedcba", start=1)})
+    out = locked(many, leg(*((f"{c}1", 1.0) for c in "abcdefgh")))
     assert MOST_PINNED == 3
-    assert [f.id for f in out][:5] == ["h1", "g1", "f1", "j1", "i1"]
+    assert [f.id for f in out][:5] == ["a1", "b1", "c1", "d1", "e1"]
