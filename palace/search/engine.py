@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypedDict, Unpack
 
 from palace import settings
 from palace.errors import UsageError
 from palace.search import receipt
-from palace.search.floor import Floor, Known, Signs
+from palace.search.floor import Floor, Known, Signs, calibrate, known_questions
 from palace.search.fuse import Fused, Ranking, diverse, fuse, min_max
 from palace.search.legs import LEGS, Asker, Coverage, Question, Runner, State
 from palace.search.lock import EXACT, Names, locked
@@ -104,10 +105,19 @@ class Searcher:
         describe = Describer(self.vectors, self.names, reader)
         return list_rooms(self.graph, reader, asked, describe, self._holding(asked.query, reader))
 
-    def probe(self, known: Known, reader: Reader) -> Signs | None:
-        """What a known question finds beside the note that it was taken from; None without a dense leg."""
+    def calibrate(self, reader: Reader) -> Floor | None:
+        """The floor of this palace, by its own known questions asked of all the cubes that the reader sees.
+
+        None without a model, while vectors are still on their way, and for a palace of too few notes.
+        """
+        if self.embedder is None or self.vectors.share(reader.scope()) < _SURE_SHARE:
+            return None
+        payloads = (r.payload for r in self.vectors.scroll())
+        return calibrate(known_questions(payloads), partial(self._probe, reader.scope()), self.embedder.fingerprint)
+
+    def _probe(self, scope: Scope, known: Known) -> Signs | None:
+        """What a known question finds beside the note that it was taken from."""
         question = self._ask(known.text)
-        scope = reader.scope()
         legs = self._run(question, scope)
         return self._signs(
             question, {n: [s for s in leg if s.note_id != known.source] for n, leg in legs.items()}, scope

@@ -6,9 +6,16 @@ a hundred fail to reach. What no score tells is a question of the palace's own f
 means near, never answered.
 """
 
-from dataclasses import asdict, dataclass
+import hashlib
+import heapq
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
+import numpy as np
+
+from palace.stores.payload import Payload
 from palace.vocabulary import NoteId
 
 LOST = 0.02
@@ -17,6 +24,11 @@ LEAST = 30
 """Fewer answers than this calibrate nothing: then there is no floor."""
 MOST = 200
 """Questions of one calibration."""
+_LEAST_SPREAD = 1e-3
+_SHORTEST, _LONGEST = 12, 400
+"""Characters of a question; ideographs count threefold."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_LINK = re.compile(r"!?\[\[(?P<target>[^\]|#]*)[^\]|]*(?:\|(?P<alias>[^\]]*))?\]\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +71,49 @@ class Known:
 
     text: str
     source: NoteId
+
+
+def known_questions(payloads: Iterable[Payload], most: int = MOST) -> list[Known]:
+    """Questions that the palace's own notes answer: headings, titles and sentences around links; the same every time.
+
+    One of each kind a chunk at most; of all of them `most`, drawn by hash.
+    """
+    drawn: list[tuple[bytes, str, NoteId]] = []
+    for payload in payloads:
+        for text in _texts(payload):
+            key = hashlib.sha256(f"{payload.note_id}\x00{text}".encode("utf-8", "replace")).digest()
+            # A heap of the smallest, so that a large palace costs no memory: its first is the largest of them.
+            entry = (bytes(255 - b for b in key), text, payload.note_id)
+            if len(drawn) < most:
+                heapq.heappush(drawn, entry)
+            elif entry > drawn[0] and entry not in drawn:
+                heapq.heappushpop(drawn, entry)
+    return [Known(text, note) for _, text, note in sorted(set(drawn))]
+
+
+def calibrate(known: Iterable[Known], probe: Callable[[Known], Signs | None], model: str) -> Floor | None:
+    """The floor that LOST of the known questions fail to reach; None when fewer than LEAST found anything."""
+    found = [signs for question in known if (signs := probe(question)) is not None]
+    if len(found) < LEAST:
+        return None
+    cosines, coverages = np.array([s.cosine for s in found]), np.array([s.coverage for s in found])
+    # A palace of one text over and over has no spread; the least there can be keeps the division whole.
+    spread = (max(float(v.std()), _LEAST_SPREAD) for v in (cosines, coverages))
+    floor = Floor(float(cosines.mean()), next(spread), float(coverages.mean()), next(spread), 0.0, len(found), model)
+    strengths = [floor.strength(s) for s in found]
+    return replace(floor, floor=float(np.quantile(strengths, LOST)))
+
+
+def _texts(payload: Payload) -> Iterator[str]:
+    heading = payload.heading_path[-1] if payload.heading_path else ""
+    linked = next(iter(_linked_sentences(payload.text)), "")
+    for text in dict.fromkeys((payload.title, heading, linked)):
+        if len(text) >= (_SHORTEST if text.isascii() else _SHORTEST // 3):
+            yield text
+
+
+def _linked_sentences(text: str) -> Iterator[str]:
+    """Sentences that hold a wikilink, the link shown as Obsidian shows it."""
+    for sentence in _SENTENCE_END.split(text):
+        if "[[" in sentence:
+            yield " ".join(_LINK.sub(lambda m: m["alias"] or m["target"], sentence).split())[:_LONGEST]
