@@ -15,7 +15,19 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from palace import settings as shapes
-from palace.settings import Daily, Embedding, Ingest, Private, ReaderEntry, Rooms, Search, Settings, Stores, Vault
+from palace.settings import (
+    Daily,
+    Embedding,
+    Ingest,
+    Inject,
+    Private,
+    ReaderEntry,
+    Rooms,
+    Search,
+    Settings,
+    Stores,
+    Vault,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +68,7 @@ def render(found: Found) -> str:
         ("rooms", Rooms),
         ("ingest", Ingest),
         ("search", Search),
+        ("inject", Inject),
     ):
         parts += ["", _comment(_meaning(Settings, name)), f"[{name}]"]
         parts += [line for key in model.model_fields for line in _key(model, key)]

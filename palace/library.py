@@ -26,6 +26,7 @@ from palace.walls import Reader
 
 if TYPE_CHECKING:  # each is imported when it is first needed: the engine and the model are slow to load
     from palace.embedding.cache import VectorCache
+    from palace.embedding.tokens import TokenCounter
     from palace.search.engine import Searcher
 
 NEXT_STORE, OLD_STORE = "store.next", "store.old"
@@ -105,6 +106,13 @@ class Library:
         return self._once("embedder", lambda: dense.load(self.settings.embedding))
 
     @property
+    def counter(self) -> "TokenCounter":
+        """The tokenizer of the model that the settings name; lighter than the model."""
+        from palace.embedding import tokens  # noqa: PLC0415
+
+        return self._once("counter", lambda: tokens.load(self.settings.embedding))
+
+    @property
     def cache(self) -> "VectorCache":
         """Vectors by passage and model."""
         from palace.embedding.cache import VectorCache  # noqa: PLC0415
@@ -135,6 +143,10 @@ class Library:
     def searcher(self) -> "Searcher":
         """Search over the parts above; without a model it searches by words."""
         return self._once("searcher", self._open_searcher)
+
+    def part(self, name: str, make: Callable[[], _Part]) -> _Part:
+        """What a floor above keeps as long as the palace is open, made when it is first asked for."""
+        return self._once(name, make)
 
     # -- answers -----------------------------------------------------------------------------------------------------
     def reader(self, name: str) -> Reader:

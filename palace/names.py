@@ -10,7 +10,7 @@ _CONFUSABLES = str.maketrans(
     {
         "а": "a", "ɑ": "a", "α": "a", "с": "c", "ϲ": "c", "ԁ": "d", "е": "e", "ҽ": "e", "ƒ": "f", "ɡ": "g", "ց": "g",
         "і": "i", "ι": "i", "ı": "i", "ӏ": "l", "ⅼ": "l", "ⅿ": "m", "м": "m", "ո": "n", "ѕ": "s", "т": "t", "τ": "t",
-        "у": "y", "γ": "y", "ү": "y", "г": "r", "о": "o", "ο": "o",
+        "у": "y", "γ": "y", "ү": "y", "г": "r", "о": "o", "ο": "o", "υ": "u", "ս": "u", "ν": "v", "ѵ": "v", "ԝ": "w", "ѡ": "w",
         "-": "_", " ": "_", "‐": "_", "–": "_",
     }
 )  # fmt: skip
@@ -42,3 +42,20 @@ def reserved(label: str) -> str | None:
     skeleton = unicodedata.normalize("NFKD", skeleton).translate(_CONFUSABLES)
     skeleton = "".join(c for c in skeleton if not unicodedata.combining(c)).strip("_")
     return skeleton if skeleton in RESERVED_ROOMS else None
+
+
+class _Plain(dict[int, str]):
+    """Code points to the one letter that people would take them for, worked out when first asked for."""
+
+    def __missing__(self, code: int) -> str:
+        letter = unicodedata.normalize("NFKD", chr(code))[0].casefold()[0]
+        self[code] = plain = letter.translate(_CONFUSABLES)
+        return plain
+
+
+_PLAIN = _Plain()
+
+
+def plain_letters(text: str) -> str:
+    """The text as it looks, letter for letter (the same length): width, case, accents and look-alikes folded."""
+    return text.translate(_PLAIN)

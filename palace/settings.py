@@ -156,6 +156,19 @@ class Search(_Part):
     """How many chunks of one note an answer has at most."""
 
 
+class Inject(_Part):
+    """What stands before an agent's response: recall in at most `items` whole entries, directives in full or not at all."""
+
+    tokens: Annotated[int, Field(ge=0, le=100_000)] = 800
+    """How many tokens of diary and daily notes a request gets at most."""
+    items: Annotated[int, Field(ge=0, le=50)] = 6
+    """How many of their entries it gets at most."""
+    directive_tokens: Annotated[int, Field(ge=0, le=100_000)] = 2000
+    """How many tokens the agent's own system_config may take; if it takes more, all of it is left out."""
+    deadline_ms: Annotated[int, Field(ge=1, le=60_000)] = 150
+    """How many milliseconds a request waits for its memory at most; then it goes on with what is there."""
+
+
 class Settings(_Part):
     """The whole file. Paths are absolute after loading (`palace.configuration`)."""
 
@@ -179,6 +192,8 @@ class Settings(_Part):
     """How notes are cut."""
     search: Search = Search()
     """How answers are ranked."""
+    inject: Inject = Inject()
+    """What is put before an agent's responses."""
 
     @property
     def default_reader(self) -> str:

@@ -7,7 +7,7 @@ leaves open is found here at the next start.
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -348,6 +348,24 @@ class Catalogue:
                     rooms = [p.address for p in placements_from(placements)]
                     if scope.admits(cube, [r.place for r in rooms], [r.wing for r in rooms], status):
                         out.append(Named(key, NoteId(note_id), ChunkId(chunk_id)))
+        return out
+
+    def standing_in(self, rooms: Collection[str], scope: Scope) -> list[LedgerRow]:
+        """Notes inside the scope that stand in a room of one of these keys, in any wing, sorted by cube, vault, path."""
+        cubes = sorted(scope.cubes)
+        likes = [f'%"{room}"%' for room in sorted(rooms)]
+        with self.database.read() as cx:
+            found = cx.execute(
+                f"SELECT {_ROW} FROM ledger WHERE state = 'done' AND cube IN ({_marks(cubes)}) "
+                f"AND ({' OR '.join(['placements LIKE ?'] * len(likes)) or 'FALSE'}) ORDER BY cube, vault, path",
+                (*cubes, *likes),
+            ).fetchall()
+        out = []
+        for row in map(_row, found):
+            here = [p.address for p in placements_from(row.placements)]
+            inside = scope.admits(row.ref.cube, [a.place for a in here], [a.wing for a in here], row.status)
+            if inside and any(a.room in rooms for a in here):
+                out.append(row)
         return out
 
     def at_path(self, path: str, cubes: Sequence[str]) -> list[NoteId]:

@@ -20,6 +20,7 @@ SECTIONS = {
     "rooms": shapes.Rooms,
     "ingest": shapes.Ingest,
     "search": shapes.Search,
+    "inject": shapes.Inject,
 }
 AGENT = Agent("dev-cat", "Agents/[dev] cat!", {"system_config": ("SOUL.md",), "diary": ("memory/*.md",)})
 
