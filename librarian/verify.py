@@ -4,6 +4,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from palace import manifest
@@ -12,11 +13,25 @@ from palace.settings import Settings
 from palace.vocabulary import GLOBAL
 
 
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """Differences, one sentence each, and what was looked at."""
+
+    differences: list[str]
+    notes: int = 0
+    links: int = 0
+
+
 def verify(settings: Settings) -> list[str]:
-    """Every difference, one sentence each; empty when all is well. Reads every note once, changes nothing."""
+    """Every difference between palace, manifest and mirror; empty when all is well."""
+    return examine(settings).differences
+
+
+def examine(settings: Settings) -> Verified:
+    """Compare palace, manifest and mirror. Reads every note once, changes nothing."""
     generation = manifest.current(settings)
     if generation is None:
-        return ["There is no palace yet. Make it: dualwall librarian build"]
+        return Verified(["There is no palace yet. Make it: dualwall librarian build"])
     entries = list(manifest.read(generation.folder / manifest.MANIFEST))
     differences = [
         difference
@@ -28,7 +43,7 @@ def verify(settings: Settings) -> list[str]:
     differences += [
         f"{link}: stands in the palace, and the manifest does not know it" for link in sorted(found - known)
     ]
-    return differences
+    return Verified(differences, len(entries), sum(len(entry.links) for entry in entries))
 
 
 def _entry(entry: Entry, generation: Generation, mirror: Path) -> Iterator[str]:
