@@ -216,10 +216,9 @@ def _twice(text: str) -> Iterator[str]:
     if text[:64].lstrip().startswith("{"):
         yield from (name for name, times in _json_keys(text).items() if times > 1)
         return
-    keys = _TOP_KEY.findall(text)
+    keys = [a or b or c.rstrip() for a, b, c in _TOP_KEY.findall(text)]
     if len(set(keys)) < len(keys):
-        times = Counter(a or b or c.rstrip() for a, b, c in keys)
-        yield from (name for name, count in times.items() if count > 1)
+        yield from (name for name, times in Counter(keys).items() if times > 1)
 
 
 def _json_keys(text: str) -> Counter[str]:

@@ -44,7 +44,7 @@ def markdown_link(destination: str) -> str | None:
 
 def link_key(target: str) -> str:
     """What a link and every note that it could mean have in common: the folded file name without `.md`."""
-    return fold(target.strip().rsplit("/", 1)[-1]).removesuffix(_MD)
+    return fold(target.rsplit("/", 1)[-1]).removesuffix(_MD)
 
 
 def resolve(target: str, source_path: str, candidates: Sequence[str]) -> str | None:
@@ -108,8 +108,8 @@ def _absolute(target: str, folder: str) -> str | None:
 
 
 def _named(path: str, candidates: Sequence[str]) -> str | None:
-    """The candidate that has this path, with or without `.md`, in any case; without is asked first."""
-    for wanted in (path, path + _MD):
+    """The candidate that has this path, in any case."""
+    for wanted in _spellings(path):
         folded = fold(wanted)
         found = [c for c in candidates if fold(c) == folded]
         if found:
@@ -119,10 +119,14 @@ def _named(path: str, candidates: Sequence[str]) -> str | None:
 
 def _shortest(target: str, candidates: Sequence[str]) -> str | None:
     """The shortest candidate whose path ends in the target."""
-    for wanted in (target, target + _MD):
-        tail = "/" + wanted
-        folded = fold(tail)
+    for wanted in _spellings("/" + target):
+        folded = fold(wanted)
         found = [c for c in candidates if fold("/" + c).endswith(folded)]
         if found:
-            return min(found, key=lambda c, t=tail: (len(c), not ("/" + c).endswith(t), c))  # type: ignore[misc]
+            return min(found, key=lambda c, w=wanted: (len(c), not ("/" + c).endswith(w), c))  # type: ignore[misc]
     return None
+
+
+def _spellings(path: str) -> tuple[str, ...]:
+    """A link may leave `.md` out; a file of exactly the written name comes first."""
+    return (path,) if fold(path).endswith(_MD) else (path, path + _MD)

@@ -19,14 +19,16 @@ from palace.vocabulary import Heading, Link
 _Fields: TypeAlias = dict[str, object]
 _Event: TypeAlias = str | dict[str, str | _Fields]
 """A bare name, or one name with what it carries; the library's own types spell out thirty of these."""
-_PARSER = Markdown(
-    options=Options.ENABLE_TABLES
+OPTIONS = (
+    Options.ENABLE_TABLES
     | Options.ENABLE_FOOTNOTES
     | Options.ENABLE_STRIKETHROUGH
     | Options.ENABLE_TASKLISTS
     | Options.ENABLE_MATH
     | Options.ENABLE_WIKILINKS
 )
+"""What Obsidian's Markdown has over CommonMark."""
+_PARSER = Markdown(options=OPTIONS)
 _ATX = re.compile(rb"#{1,6}(?:[ \t]+|$)")
 _CLOSING = re.compile(rb"(?:^|[ \t])#+$")
 _CONTINUED = re.compile(r"\s*\n[ \t>]*")

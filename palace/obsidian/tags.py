@@ -76,4 +76,4 @@ def _in_url(data: bytes, at: int) -> bool:
     if at == 0 or data[at - 1] not in b"*_~=":
         return False
     words = data[max(0, at - _URL_LOOK_BACK) : at].split()
-    return bool(words) and b"://" in words[-1]
+    return bool(words) and (b"://" in words[-1] or words[-1].startswith(b"www."))
