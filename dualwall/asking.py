@@ -1,6 +1,8 @@
-"""The commands that ask: search, rooms, read, neighbors, status, verify."""
+"""The commands that ask: search, rooms, read, neighbors, inject, status, verify."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -34,7 +36,7 @@ def search(  # noqa: PLR0913 - one an option
     settings = load(config)
     question = questions.search(query, rooms, wings, limit, explain=explain)
     found = client.ask(settings, question, reader_of(settings, reader))
-    _print(found, output.answer(found, explain=explain), as_json=as_json)
+    _print(found, partial(output.answer, explain=explain), as_json=as_json)
     return Exit.DONE
 
 
@@ -50,7 +52,7 @@ def rooms(  # noqa: PLR0913 - one an option
     """List the rooms that you may see, or those that suit QUERY, best first."""
     settings = load(config)
     found = client.ask(settings, questions.rooms(query, wing, cursor), reader_of(settings, reader))
-    _print(found, output.rooms(found), as_json=as_json)
+    _print(found, output.rooms, as_json=as_json)
     return Exit.DONE
 
 
@@ -64,7 +66,7 @@ def read(note: str, *, lines: str | None, reader: str | None, config: Path | Non
     settings = load(config)
     asker = reader_of(settings, reader)
     found = client.ask(settings, questions.read(note, _span(lines)), asker)
-    _print(found, output.note(found), as_json=as_json)
+    _print(found, output.note, as_json=as_json)
     return Exit.DONE
 
 
@@ -77,7 +79,24 @@ def neighbors(note: str, *, reader: str | None, config: Path | None, as_json: bo
     settings = load(config)
     asker = reader_of(settings, reader)
     found = client.ask(settings, questions.neighbors(note), asker)
-    _print(found, output.neighborhood(found), as_json=as_json)
+    _print(found, output.neighborhood, as_json=as_json)
+    return Exit.DONE
+
+
+@click.command()
+@click.option("--message", "-m", default="", help="The last user message.")
+@click.option("--at", help="The time that it is, as 2026-11-30T08:15 (else now).")
+@click.option("--explain", is_flag=True, help="Show what was left out and why, and what each entry takes.")
+@as_option
+@common
+def inject(  # noqa: PLR0913 - one an option
+    message: str, at: str | None, *, explain: bool, reader: str | None, config: Path | None, as_json: bool
+) -> Exit:
+    """Show what goes before an agent's response: its directives, and what it recalls of diary and daily notes."""
+    settings = load(config)
+    asker = reader_of(settings, reader)
+    found = client.ask(settings, questions.inject(message, at, patient=True), asker)
+    _print(found, partial(output.injection, explain=explain), as_json=as_json)
     return Exit.DONE
 
 
@@ -88,9 +107,7 @@ def status(*, files: bool, config: Path | None, as_json: bool) -> Exit:
     """Show what is indexed, what waits, and with --files what is not and why."""
     settings = load(config)
     found = client.ask(settings, questions.status(files=files), settings.default_reader)
-    listed = found.get("files") or []
-    rest = {name: value for name, value in found.items() if name != "files"}
-    _print(found, "\n".join(filter(None, [output.files(listed), output.table(rest)])), as_json=as_json)
+    _print(found, output.status, as_json=as_json)
     return Exit.DONE
 
 
@@ -102,15 +119,8 @@ def verify(*, repair: bool, config: Path | None, as_json: bool) -> Exit:
     settings = load(config)
     with lock.hold(settings, "verify"):
         found = client.ask(settings, questions.verify(repair=repair), settings.default_reader)
-    differences = found["differences"]
-    text = output.table(found) + "".join(f"\n  {difference}" for difference in differences)
-    hint = ""
-    if differences:
-        hint = (
-            "\nNow run: dualwall ingest" if repair else "\nMend it with: dualwall verify --repair, then dualwall ingest"
-        )
-    _print(found, text + hint, as_json=as_json)
-    return Exit.FAILED if differences else Exit.DONE
+    _print(found, partial(output.differences, repaired=repair), as_json=as_json)
+    return Exit.FAILED if found["differences"] else Exit.DONE
 
 
 def reader_of(settings: Settings, name: str | None) -> str:
@@ -129,8 +139,8 @@ def _span(lines: str | None) -> tuple[int, int] | None:
     return int(match[1]), int(match[2] or match[1])
 
 
-def _print(found: Json, text: str, *, as_json: bool) -> None:
+def _print(found: Json, render: Callable[[Json], str], *, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        click.echo(text)
+        click.echo(render(found))

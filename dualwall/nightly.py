@@ -1,5 +1,6 @@
 """`dualwall nightly`: sync, librarian, ingest and verify under one lock, answering questions meanwhile."""
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +20,8 @@ from palace.configuration import load
 from palace.errors import DualwallError, Exit, GuardError, UnreachableError, UsageError
 from palace.progress import Progress, Report
 from palace.settings import Settings
-from palace.vocabulary import Problem
+from palace.vocabulary import GLOBAL, Problem
+from palace.walls import Reader
 
 if TYPE_CHECKING:
     from palace.library import Library
@@ -123,8 +125,11 @@ def run(night: Night) -> None:
     for vault in night.settings.vaults:
         _sync(night, vault)
     _place(night)
-    _ingest(night)
+    changed = _ingest(night)
     if not night.dry_run:
+        catalogue = night.library.catalogue
+        if changed or catalogue.get("calibrated") != catalogue.get("model"):
+            _calibrate(night)
         _verify(night)
         if not night.exits:
             night.library.catalogue.set({"last_success": datetime.now(UTC).isoformat(timespec="seconds")})
@@ -175,7 +180,8 @@ def _place(night: Night) -> None:
         _show(built.lines if night.dry_run else ())
 
 
-def _ingest(night: Night) -> None:
+def _ingest(night: Night) -> bool:
+    """Whether anything came, went or changed."""
     from ingest import worker  # noqa: PLC0415
     from ingest.cli import summary as counted  # noqa: PLC0415
 
@@ -187,6 +193,19 @@ def _ingest(night: Night) -> None:
             counts = worker.run(night.library, night.settings, report=night.report, on_answerable=night.on_answerable)
         step.counts = counted(counts)
         night.trouble(counts.problems)
+        return any(step.counts.values())
+
+
+def _calibrate(night: Night) -> None:
+    """Draw the miss floor from the palace's own known questions, over all of its cubes."""
+    with night.step("calibrate") as step:
+        cubes = frozenset({GLOBAL, *(entry.cube for entry in night.settings.private)})
+        floor = night.library.searcher.calibrate(Reader("nightly", cubes))
+        catalogue = night.library.catalogue
+        catalogue.set({"calibrated": catalogue.get("model") or ""})
+        if floor is not None:
+            catalogue.set({"floor": json.dumps(floor.as_dict())})
+            step.counts = {"questions": floor.n}
 
 
 def _verify(night: Night) -> None:

@@ -1,7 +1,9 @@
 """Answers for people: the JSON of contract.md as text. Pure, but for colours where there is a terminal."""
 
+import shutil
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import click
@@ -9,7 +11,8 @@ import click
 _Object: TypeAlias = Mapping[str, Any]
 
 _EXCERPT_LINES = 6
-_WIDTH = 100
+_WIDTH = 140
+"""Columns at most; notes are often cut at 120 already."""
 
 
 def answer(found: _Object, *, explain: bool) -> str:
@@ -31,13 +34,15 @@ def rooms(found: _Object) -> str:
     if not listed:
         return "There is no room yet. Run: dualwall nightly"
     names = [f"{room['wing']}/{room['label']}" for room in listed]
-    width = min(max(map(len, names)), 48)
+    width = min(max(map(_columns, names)), 48)
     lines = []
     for name, room in zip(names, listed, strict=True):
         cube = "" if room["cube"] == "global" else f"  [{room['cube']}]"
         score = "" if room["score"] is None else f"  {room['score']:.2f}"
         about = f"  {room['description']}" if room["description"] else ""
-        lines.append(f"{name:<{width}}  {_count(room['notes'], 'note'):>9}{score}{cube}{click.style(about, dim=True)}")
+        lines.append(
+            f"{name}{' ' * (width - _columns(name))}  {_count(room['notes'], 'note'):>9}{score}{cube}{click.style(about, dim=True)}"
+        )
     if found["next"]:
         lines.append(f"There is more: --cursor {found['next']}")
     return "\n".join(lines)
@@ -65,18 +70,37 @@ def neighborhood(found: _Object) -> str:
     return "\n".join(lines) or "Nothing links to this note, and it links to nothing."
 
 
-def table(values: _Object) -> str:
-    """Names and plain values, one a line; lists and tables are counted."""
-    rows = [(name.replace("_", " "), _plain(value)) for name, value in values.items()]
-    width = max((len(name) for name, _ in rows), default=0)
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
-
-
-def files(listed: Sequence[_Object]) -> str:
-    """One line a file: its state, where it stands, and why it is not indexed."""
-    return "\n".join(
-        f"{_state(one['state'])}  {one['path']}  {one['reason'] or ', '.join(one['rooms'])}" for one in listed
+def injection(found: _Object, *, explain: bool) -> str:
+    """Both blocks as an agent gets them, and their receipt."""
+    receipt = found["receipt"]
+    blocks = [block for block in (found["directive"], found["recall"]) if block]
+    line = (
+        f"Receipt: {receipt['reader']} gets {_count(len(receipt['included']), 'entry', 'entries')} of "
+        f"{receipt['tokens']} tokens, {len(receipt['left_out'])} left out{', late' if receipt['late'] else ''}"
     )
+    told = [click.style(line, dim=True)]
+    if explain:
+        told += [f"  {one['channel']:<9}  {one['tokens']} tokens  ref {one['ref']}" for one in receipt["included"]]
+        told += [
+            f"  left out   {one['reason']}{f'  ref {ref}' if (ref := one['ref']) else ''}"
+            for one in receipt["left_out"]
+        ]
+    return "\n\n".join([*(blocks or ["Nothing goes before this response."]), "\n".join(told)])
+
+
+def status(found: _Object) -> str:
+    """Each file's state if there are files, then the counts."""
+    return "\n".join([*_files(found.get("files") or ()), _table(found)])
+
+
+def differences(found: _Object, *, repaired: bool) -> str:
+    """Counts, each difference, and what to do about them."""
+    lines = [_table(found), *(f"  {difference}" for difference in found["differences"])]
+    if found["differences"]:
+        lines.append(
+            "Now run: dualwall ingest" if repaired else "Mend it: dualwall verify --repair, then dualwall ingest"
+        )
+    return "\n".join(lines)
 
 
 def problems(listed: Sequence[_Object]) -> str:
@@ -90,22 +114,33 @@ def problems(listed: Sequence[_Object]) -> str:
 
 def _hit(number: int, hit: _Object, *, explain: bool) -> Iterator[str]:
     first, last = hit["lines"]
-    heading = f"  › {hit['heading']}" if hit["heading"] else ""
     stale = click.style("  stale", fg="yellow") if hit["stale"] else ""
-    yield f"{number}. {click.style(hit['title'], bold=True)}{heading}"
+    yield f"{number}. {click.style(hit['title'], bold=True)}{_heading(hit)}"
     yield f"   {hit['path']}:{first}-{last}  in {', '.join(hit['rooms'])}{stale}"
     parts = [f"score {hit['score']:.2f}", f"sha256 {hit['note_sha256'][:12]}"]
     if explain:
-        parts += [f"{leg} {score:.2f}" for leg, score in hit["legs"].items()]
+        parts += [f"{leg} {_plain(score)}" for leg, score in hit["legs"].items()]
         parts += [f"cube {hit['cube']}", hit["status"], f"by {hit['trust']}", f"ref {hit['ref']}"]
     yield click.style(f"   {'  '.join(parts)}", dim=True)
     yield from (f"   │ {line}" for line in _excerpt(hit["text"]))
     yield ""
 
 
+def _heading(hit: _Object) -> str:
+    """The headings above the passage, but for one that only says the title again."""
+    heading = str(hit["heading"]).removeprefix(str(hit["title"])).removeprefix(" > ")
+    return f"  › {heading}" if heading else ""
+
+
 def _excerpt(text: str) -> list[str]:
-    lines = [part for line in text.strip().splitlines() for part in textwrap.wrap(line, _WIDTH) or [""]]
+    width = min(shutil.get_terminal_size((_WIDTH, 24)).columns, _WIDTH) - 8
+    lines = [part for line in text.strip().splitlines() for part in textwrap.wrap(line, width) or [""]]
     return [*lines[:_EXCERPT_LINES], "…"] if len(lines) > _EXCERPT_LINES else lines
+
+
+def _columns(text: str) -> int:
+    """How wide a terminal shows it: Chinese, Japanese and Korean letters take two columns."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def _hints(hints: Sequence[str]) -> list[str]:
@@ -133,6 +168,20 @@ def _pairs(values: _Object) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items()) or "none"
 
 
+def _table(values: _Object) -> str:
+    """Names and values, one a line; lists are counted."""
+    rows = [(name.replace("_", " "), _plain(value)) for name, value in values.items() if name != "files"]
+    width = max((len(name) for name, _ in rows), default=0)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def _files(listed: Iterable[_Object]) -> Iterator[str]:
+    """One line a file: its state, where it is, its rooms or why it has none."""
+    for one in listed:
+        cube = "" if one["cube"] == "global" else f"[{one['cube']}] "
+        yield f"{_state(one['state'])}  {cube}{one['path']}  {one['reason'] or ', '.join(one['rooms'])}"
+
+
 def _plain(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items()) or "none"
@@ -154,8 +203,8 @@ def _unresolved(link: object) -> str:
     return "  line ".join(map(str, link)) if isinstance(link, list | tuple) else str(link)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _count(number: int, what: str, many: str = "") -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {many or f'{what}s'}"
 
 
 def parsed(seen: _Object) -> str:

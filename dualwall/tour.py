@@ -5,6 +5,7 @@ import re
 import shlex
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from dualwall.common import Json, say
 from dualwall.nightly import Night, run, summary
 from palace import lock
 from palace.configuration import load
-from palace.errors import Exit
+from palace.errors import Exit, NotFoundError
 from palace.progress import Progress
 from palace.vocabulary import GLOBAL
 
@@ -32,35 +33,89 @@ _WORDS = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question of the tour, and why it is asked."""
+    """A question of the tour, and what it shows."""
 
-    about: str
+    shows: str
     query: str
     rooms: tuple[str, ...] = ()
     reader: str = "me"
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
-    """What the tour asks: `first` before the vectors are there, `then` with them."""
-
-    first: Asked
-    then: tuple[Asked, ...]
-
-
-_EXAMPLE_SCRIPT = Script(
-    Asked("by its words alone", "why did we decide against a lidar?"),
-    (
-        Asked("by its meaning, across languages, in one room only", "when was the last frost in spring?", ("Garden",)),
-        Asked(
-            'by the agent "scout", who alone sees its own diary',
-            "what did Mei ask about the fleece?",
-            ("diary",),
-            "scout",
-        ),
-        Asked("the same by you: that wall is closed", "what did Mei ask about the fleece?", ("diary",)),
-    ),
+_EXAMPLE_FIRST = Asked("by its words", "why did we decide against a lidar?")
+_EXAMPLE_THEN = (
+    Asked("In one room only", "how do we keep the robot from killing carrots?", ("Dandy",)),
+    Asked("In Chinese, in one room only", "为什么五月以前不能移栽番茄", ("Garden",)),
 )
+_EXAMPLE_PRIVATE = Asked(
+    'By the agent "scout", in its own diary', "what did Mei ask about the fleece?", ("diary",), "scout"
+)
+
+
+@dataclass(slots=True)
+class Tour:
+    """One tour through one palace. `began`: when the newcomer pressed enter."""
+
+    library: "Library"
+    example: bool
+    began: float
+    section: int = 0
+
+    def title(self, text: str, below: str = "") -> None:
+        """Begin a section."""
+        self.section += 1
+        click.echo(f"\n{click.style(f'{self.section}  {text}', bold=True, underline=True)}")
+        click.echo(click.style(below, dim=True) + "\n" if below else "")
+
+    def first(self) -> None:
+        """The first answer, while the vectors are still to come."""
+        asked = _EXAMPLE_FIRST if self.example else Asked("by its words", _subject(self.library)[0])
+        say("")
+        self.title(f"The first answer, {time.monotonic() - self.began:.0f} s after the start, {asked.shows}")
+        self.ask(asked)
+        if self.library.status()["pending"]:
+            say(
+                "The vectors follow now, newest notes first. You may stop with ctrl-c: the next run goes on from there."
+            )
+
+    def rooms(self) -> None:
+        """The largest rooms."""
+        found = questions.rooms().answer(self.library, self.library.settings.default_reader)
+        rooms = sorted(found["rooms"], key=lambda room: -int(room["notes"]))
+        more = "" if found["next"] is None else "+"
+        palace = self.library.settings.palace / "current"
+        self.title(f"Its rooms: {len(rooms)}{more}", f"From folders and tags, each a folder in {palace}")
+        shown = sorted(rooms[:_MOST_ROOMS], key=lambda room: (room["wing"], room["room"]))
+        click.echo(output.rooms({"rooms": shown, "next": None}))
+        if len(rooms) > _MOST_ROOMS:
+            click.echo(f"… and {len(rooms) - _MOST_ROOMS}{more} smaller ones")
+
+    def answers(self) -> None:
+        """Answers from within rooms, with their receipts."""
+        subject, room = ("", None) if self.example else _subject(self.library)
+        for asked in _EXAMPLE_THEN if self.example else (Asked("In one room only", subject, (room,)),) if room else ():
+            self.title(asked.shows)
+            self.ask(asked)
+
+    def walls(self) -> None:
+        """A private answer, and the same note refused to another reader."""
+        if not self.example:
+            return
+        self.title(_EXAMPLE_PRIVATE.shows)
+        hits = self.ask(_EXAMPLE_PRIVATE)["hits"]
+        if hits:
+            click.echo(f"$ dualwall read {shlex.quote(hits[0]['path'])}\n")
+            try:
+                questions.read(hits[0]["ref"]).answer(self.library, self.library.settings.default_reader)
+            except NotFoundError as error:
+                click.echo(error.message.replace(hits[0]["ref"], hits[0]["path"]))
+                click.echo("That was you: this note is behind the other wall.")
+
+    def ask(self, asked: Asked) -> Json:
+        """Show the command and its answer."""
+        click.echo(f"$ {_command(asked)}\n")
+        found = questions.search(asked.query, asked.rooms, limit=2).answer(self.library, asked.reader)
+        click.echo(output.answer(found, explain=False) + "\n")
+        return found
 
 
 @click.command()
@@ -71,20 +126,19 @@ _EXAMPLE_SCRIPT = Script(
 def command(vault: Path | None, *, home: Path) -> Exit:
     """Build a palace from VAULT (else the example's), show its rooms, and ask it a question."""
     began = time.monotonic()
-    home = home.absolute()
     source = (vault or EXAMPLE).expanduser().absolute()
-    config = settle(home, source, example=vault is None)
+    config = settle(home.absolute(), source, example=vault is None)
     settings = load(config)
-    _title(f"1  A palace from {source}", "The folder is only read: everything is made in " + str(settings.data))
     with lock.hold(settings, "tour"), owning(settings, "tour") as library, Progress() as progress:
-        night = Night(settings, library, progress)
-        night.on_answerable = lambda: _first(library, _script(library, example=vault is None), began)
+        tour = Tour(library, example=vault is None, began=began)
+        tour.title(f"A palace from {source}", f"The folder is only read; everything is made in {settings.data}")
+        night = Night(settings, library, progress, tour.first)
         run(night)
         click.echo(summary(night))
-        _rooms(library)
-        for asked in _script(library, example=vault is None).then:
-            _ask(library, asked)
-    _next(config, example=vault is None)
+        for part in (tour.rooms, tour.answers, tour.walls):
+            part()
+        tour.title("What to do next")
+        click.echo("\n".join(_next(config, example=tour.example)))
     return night.exit
 
 
@@ -118,48 +172,10 @@ def _slug(source: str) -> str:
     return f"{name}-{hashlib.sha256(source.encode('utf-8', 'surrogateescape')).hexdigest()[:6]}"
 
 
-def _first(library: "Library", script: Script, began: float) -> None:
-    say("")
-    _title(f"2  The first answer, {time.monotonic() - began:.0f} s after the start: {script.first.about}")
-    _ask(library, script.first, titled=False)
-    say("The vectors follow now, newest notes first. You may stop with ctrl-c: the next run goes on from there.")
-
-
-def _rooms(library: "Library") -> None:
-    found = questions.rooms().answer(library, library.settings.default_reader)
-    rooms = sorted(found["rooms"], key=lambda room: -int(room["notes"]))
-    more = "" if found["next"] is None else "+"
-    _title(f"3  Its rooms: {len(rooms)}{more}", "From folders and tags; a note stands in all of its rooms at once.")
-    shown = sorted(rooms[:_MOST_ROOMS], key=lambda room: (room["wing"], room["room"]))
-    click.echo(output.rooms({"rooms": shown, "next": None}))
-    if len(rooms) > _MOST_ROOMS:
-        click.echo(f"… and {len(rooms) - _MOST_ROOMS}{more} smaller ones")
-
-
-def _ask(library: "Library", asked: Asked, *, titled: bool = True) -> None:
-    if titled:
-        _title(f"4  Asked {asked.about}")
-    click.echo(f"$ {_command(asked)}\n")
-    found: Json = questions.search(asked.query, asked.rooms, limit=2).answer(library, asked.reader)
-    click.echo(output.answer(found, explain=False))
-    click.echo()
-
-
 def _command(asked: Asked) -> str:
     rooms = "".join(f" --room {shlex.quote(room)}" for room in asked.rooms)
     reader = "" if asked.reader == "me" else f" --as {asked.reader}"
     return f"dualwall search {shlex.quote(asked.query)}{rooms}{reader}"
-
-
-def _script(library: "Library", *, example: bool) -> Script:
-    """The example's questions, or some made from what the vault holds."""
-    if example:
-        return _EXAMPLE_SCRIPT
-    subject, room = _subject(library)
-    where = (room,) if room else ()
-    return Script(
-        Asked("by its words alone", subject), (Asked(f"in one room only, {room}", subject, where),) if room else ()
-    )
 
 
 def _subject(library: "Library") -> tuple[str, str | None]:
@@ -178,23 +194,12 @@ def _telling(title: str) -> int:
     return min(len(words) + sum(len(word) // 3 for word in words if not word.isascii()), 5)
 
 
-def _title(text: str, below: str = "") -> None:
-    click.echo(f"\n{click.style(text, bold=True, underline=True)}")
-    if below:
-        click.echo(click.style(below, dim=True))
-    click.echo()
-
-
-def _next(config: Path, *, example: bool) -> None:
-    _title("5  What to do next")
-    folder = config.parent.name if config.parent.parent == Path.cwd() else str(config.parent)
-    lines = [
-        f"export DUALWALL_CONFIG=$PWD/{folder}/dualwall.toml PATH=$PWD/.venv/bin:$PATH",
-        'dualwall search "your question"       ask; --room narrows, --explain shows the scores',
-        "dualwall rooms                        where to look",
-        "dualwall status --files               what is indexed, and what is not and why",
-        "dualwall nightly                      again after the notes have changed: only changes cost time",
-    ]
+def _next(config: Path, *, example: bool) -> Iterator[str]:
+    here = f"$PWD/{config.relative_to(Path.cwd())}" if config.is_relative_to(Path.cwd()) else str(config)
+    yield f"export DUALWALL_CONFIG={here} PATH=$PWD/.venv/bin:$PATH"
+    yield 'dualwall search "your question"   ask; --room narrows, --explain shows the scores'
+    yield "dualwall rooms                    where to look"
+    yield "dualwall status --files           what is indexed, and what is not and why"
+    yield "dualwall nightly                  again after the notes have changed: only changes cost time"
     if example:
-        lines.append("make run VAULT=~/Notes                the same with your own notes, which are only read")
-    click.echo("\n".join(lines))
+        yield "make run VAULT=~/Notes            the same with your own notes, which are only read"

@@ -218,5 +218,5 @@ def test_an_answer_for_people_can_be_cited() -> None:
     assert "25% of the dense vectors are there" in shown
     assert "…" in shown
     explained = click.unstyle(output.answer(ANSWER, explain=True))
-    assert "bm25 0.40" in explained
+    assert "bm25 0.4" in explained
     assert "floors strength -1.5" in explained
