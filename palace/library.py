@@ -278,7 +278,7 @@ class Library:
 
     def stamp(self) -> Hashable:
         """Differs after every write."""
-        return self.database.writes
+        return self.database.writes()
 
     # -- opening -----------------------------------------------------------------------------------------------------
     def _once(self, name: str, make: Callable[[], _Part]) -> _Part:
