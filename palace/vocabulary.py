@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Literal, NewType, TypeAlias
 
 NoteId = NewType("NoteId", str)
@@ -304,5 +305,6 @@ class Counts:
     problems: list[Problem] = field(default_factory=list)
 
 
+@lru_cache(maxsize=8192)  # a note's id is asked for once a chunk and more
 def _uuid5(*parts: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, "\x00".join(parts)))

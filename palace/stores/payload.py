@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, Self
 
 from palace.errors import StoreError
@@ -49,7 +50,10 @@ class Payload:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready: tuples become lists."""
-        return {k: _json_ready(getattr(self, k)) for k in _KEYS}
+        values = dict(zip(_KEYS, _VALUES(self), strict=True))
+        for key in _LISTS:
+            values[key] = list(values[key])
+        return values
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -59,6 +63,8 @@ class Payload:
 
 
 _KEYS = tuple(f.name for f in fields(Payload))
+_VALUES = attrgetter(*_KEYS)
+_LISTS = ("wing", "room", "place", "heading_path", "tags", "aliases", "lines", "span")
 _IDENTITY = frozenset({"cube_id", "note_id"})
 
 
