@@ -14,7 +14,7 @@ from pathlib import Path
 
 from librarian import scan, shelve, vaults
 from librarian.index import start_here
-from librarian.plan import Difference, arrange, difference, digest, room_counts
+from librarian.plan import Difference, arrange, difference, digest
 from librarian.read import NoteKey, Reading, read_notes
 from librarian.scan import Row
 from librarian.sift import RACY_NS, Sifted, racy, sift
@@ -70,9 +70,10 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What the palace has to hold."""
+    """What the palace has to hold. `rooms`: how many."""
 
     entries: tuple[Entry, ...]
+    rooms: int
     sifted: Sifted
     reading: Reading
     problems: list[tuple[str, Problem]]
@@ -159,7 +160,7 @@ def _bring_up_to_date(run: _Run, *, dry_run: bool, full: bool) -> BuildResult:
             problems = _new_generation(run, wanted, number)
         else:
             problems = _refresh(run, wanted)
-    counts = _counts(len(wanted.entries), len(room_counts(wanted.entries)), wanted.reading.from_disk, changes)
+    counts = _counts(len(wanted.entries), wanted.rooms, wanted.reading.from_disk, changes)
     found = tuple(problem for _, problem in problems)
     return BuildResult(number, changed=changed, counts=counts, seconds=0.0, problems=found, difference=changes)
 
@@ -179,7 +180,8 @@ def _want(run: _Run, *, full: bool) -> _Wanted:
     reading = read_notes(sifted.notes, {v.name: v.source() for v in run.vaults}, trusted, run.report)
     placed = arrange(reading.notes, {v.name: v.rules(settings) for v in run.vaults})
     problems = [*sifted.problems, *reading.problems, *placed.problems]
-    return _Wanted(placed.entries, sifted, reading, problems)
+    rooms = len({one.address for entry in placed.entries for one in entry.placements})
+    return _Wanted(placed.entries, rooms, sifted, reading, problems)
 
 
 def _trusted(run: _Run) -> dict[NoteKey, Entry]:
@@ -243,7 +245,7 @@ def _record(run: _Run, wanted: _Wanted, folder: Path, number: int, copied: int) 
             scan_digest=scan.digest(_after(run.scans, wanted.entries)),
             settings_digest=run.settings_digest,
             notes=len(wanted.entries),
-            rooms=len(room_counts(wanted.entries)),
+            rooms=wanted.rooms,
             problems=len(wanted.problems),
             folder=folder,
             copied=copied,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 
 from pathspec import GitIgnoreSpec
@@ -15,6 +16,8 @@ INBOX, TAGS, DAILY = "inbox", "tags", "daily"
 _INBOX_FOLDERS = frozenset({"raw", "inbox"})
 _NOTHING: Mapping[str, RoomAddress] = MappingProxyType({})
 
+_CACHED = 16384
+"""Tags and labels that are remembered: most notes share theirs with others."""
 _HEX_LENGTHS = frozenset({3, 4, 6, 8})
 _HEX = re.compile(r"[0-9a-f]+")
 # Words that are hexadecimal only by chance: `b2b`, `e2e`; letters alone (`cafe`, `facade`) are judged in `_colour`.
@@ -75,11 +78,11 @@ def rooms_of_tags(
     """One room for each tag that makes one; a reserved name is a Problem."""
     placements, problems = [], []
     for tag in tags:
-        parts = [label for part in tag.name.split("/") if (label := nfc(part).strip())]
+        parts = _labels(tag.name)
         if not parts or _denied(parts, rules.deny_tags):
             continue
         made = _by_tag(parts, rules.folder_rooms)
-        name = reserved(made.wing_label) or reserved(made.room_label)
+        name = _reserved(made.wing_label) or _reserved(made.room_label)
         if name:
             problems.append(_reserved_tag(vault_path, tag, name))
         else:
@@ -119,7 +122,7 @@ def _by_folder(vault_path: str, public: Iterable[str]) -> tuple[Placement, tuple
     root = next((folder for folder in public if _within(vault_path, folder)), "")
     inner = vault_path[len(root) + 1 if root else 0 :]
     parts = [label for part in inner.split("/")[:-1] if (label := part.strip())]
-    at, name = next(((i, found) for i, part in enumerate(parts[:2]) if (found := reserved(part))), (len(parts), None))
+    at, name = next(((i, found) for i, part in enumerate(parts[:2]) if (found := _reserved(part))), (len(parts), None))
     problems = (_reserved_folder(root, parts[: at + 1], name),) if name else ()
     return _shelf(parts, at), problems
 
@@ -137,7 +140,12 @@ def _shelf(parts: list[str], usable: int) -> Placement:
     return _placement(parts[0], parts[1], reason, "/".join(parts[2:]))
 
 
-def _by_tag(parts: list[str], known: Mapping[str, RoomAddress]) -> Placement:
+@lru_cache(maxsize=_CACHED)
+def _labels(tag: str) -> tuple[str, ...]:
+    return tuple([label for part in tag.split("/") if (label := nfc(part).strip())])
+
+
+def _by_tag(parts: tuple[str, ...], known: Mapping[str, RoomAddress]) -> Placement:
     reason = "tag:" + "/".join(parts)
     if len(parts) > 1:
         return _placement(parts[0], "/".join(parts[1:]), reason)
@@ -147,7 +155,8 @@ def _by_tag(parts: list[str], known: Mapping[str, RoomAddress]) -> Placement:
     return _placement(TAGS, parts[0], reason)
 
 
-def _denied(parts: list[str], deny: frozenset[str]) -> bool:
+@lru_cache(maxsize=_CACHED)
+def _denied(parts: tuple[str, ...], deny: frozenset[str]) -> bool:
     """Policy: single characters, hex colours and the deny list (a tag with all below it) make no room."""
     key = fold("/".join(parts))
     if len(parts) == 1 and (len(key) == 1 or _colour(key)):
@@ -162,9 +171,21 @@ def _colour(key: str) -> bool:
     return any(c.isdigit() for c in key) or len(set(key)) == 1 or (len(key) > 4 and key[::2] == key[1::2])
 
 
+@lru_cache(maxsize=_CACHED)
 def _placement(wing: str, room: str, reason: str, section: str = "") -> Placement:
-    address = RoomAddress(GLOBAL, room_key(nfc(wing)), room_key(nfc(room)))
-    return Placement(address, nfc(wing).strip(), nfc(room).strip(), reason, section)
+    """One object for all notes that stand somewhere for the same reason."""
+    return Placement(_address(wing, room), nfc(wing).strip(), nfc(room).strip(), reason, section)
+
+
+@lru_cache(maxsize=_CACHED)
+def _address(wing: str, room: str) -> RoomAddress:
+    """One object an address, so that a palace of thousands of notes compares few of them."""
+    return RoomAddress(GLOBAL, room_key(nfc(wing)), room_key(nfc(room)))
+
+
+@lru_cache(maxsize=_CACHED)
+def _reserved(label: str) -> str | None:
+    return reserved(label)
 
 
 def _reserved_folder(root: str, parts: list[str], name: str) -> Problem:

@@ -122,7 +122,11 @@ def _settle(out: Sifted, vault: str, path: str, claimants: list[Row]) -> None:
 
 
 def _is_utf8(text: str) -> bool:
-    return not any("\ud800" <= c <= "\udfff" for c in text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _quarantine(out: Sifted, vault: str, problem: Problem) -> None:

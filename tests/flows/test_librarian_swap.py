@@ -101,7 +101,7 @@ def test_a_build_killed_anywhere_is_answered_by_running_again(house: House, tmp_
     clean, killed, longest = House(tmp_path / "clean", {}), 0, 1.0
     server = multiprocessing.get_context("forkserver")
     server.set_forkserver_preload(["tests.palaces"])
-    for turn in range(20):
+    for turn in range(16):
         notes = {
             f"w{rng.randrange(4)}/r{rng.randrange(9)}/n{i}.md": f"{turn} #t/{rng.randrange(50)}" for i in range(200)
         }
