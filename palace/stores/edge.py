@@ -52,7 +52,8 @@ class EdgeVectors:
 
     def upsert(self, points: Sequence[Point]) -> None:
         """Write points whole."""
-        ready = [self._engine_point(p) for p in points]
+        with engine("writing"):
+            ready = [self._engine_point(p) for p in points]
         for point in points:
             if point.id in self._notes:
                 self._notes[point.id] = point.payload.note_id
@@ -60,7 +61,8 @@ class EdgeVectors:
 
     def set_dense(self, vectors: Sequence[tuple[ChunkId, Vector]]) -> None:
         """Add dense vectors to points that exist; the engine refuses to update one that is gone."""
-        ready = {i: qe.PointVectors(id=i, vector={DENSE: self._floats(v)}) for i, v in vectors}
+        with engine("writing"):
+            ready = {i: qe.PointVectors(id=i, vector={DENSE: self._floats(v)}) for i, v in vectors}
         with self._writing:
             there = [str(r.id) for r in self._records(list(ready), payload=False, vector=False)]
             self._write(qe.UpdateOperation.update_vectors, [ready[ChunkId(i)] for i in there])

@@ -43,9 +43,10 @@ class SqliteGraph:
 
     def upsert(self, notes: Sequence[NoteNode]) -> None:
         """Write notes with their rooms and tags."""
+        latest = {n.id: n for n in notes}
         with self._database.transaction() as cx:
-            _delete(cx, [n.id for n in notes], ("graph_room", "graph_tag"))
-            for note in notes:
+            _delete(cx, list(latest), ("graph_room", "graph_tag"))
+            for note in latest.values():
                 cx.execute(
                     "INSERT OR REPLACE INTO graph_note (id, cube, vault, path, title, aliases, tags, rooms, changed, "
                     "chunk_ids, status) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

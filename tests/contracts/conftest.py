@@ -1,19 +1,30 @@
+"""Each store is opened once a module, since opening some takes seconds, and emptied before each test."""
+
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from palace.stores.ports import Graph, VectorStore
-from tests.contracts.stores import GRAPHS, VECTORS
+from tests.contracts.stores import GRAPHS, VECTORS, emptied_graph, emptied_vectors
 
 
-@pytest.fixture(params=sorted(VECTORS))
-def vectors(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorStore]:
-    with VECTORS[request.param](tmp_path) as store:
+@pytest.fixture(scope="module", params=sorted(VECTORS))
+def opened_vectors(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VectorStore]:
+    with VECTORS[request.param](tmp_path_factory.mktemp(request.param)) as store:
         yield store
 
 
-@pytest.fixture(params=sorted(GRAPHS))
-def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Graph]:
-    with GRAPHS[request.param](tmp_path) as store:
+@pytest.fixture(scope="module", params=sorted(GRAPHS))
+def opened_graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
+    with GRAPHS[request.param](tmp_path_factory.mktemp(request.param)) as store:
         yield store
+
+
+@pytest.fixture
+def vectors(opened_vectors: VectorStore) -> VectorStore:
+    return emptied_vectors(opened_vectors)
+
+
+@pytest.fixture
+def graph(opened_graph: Graph) -> Graph:
+    return emptied_graph(opened_graph)

@@ -82,7 +82,9 @@ def chunk_id(path: str, ordinal: int = 0, cube: str = GLOBAL) -> ChunkId:
     return ref(path, cube).chunk_id((), ordinal)
 
 
-def payload(path: str, ordinal: int = 0, cube: str = GLOBAL, places: Sequence[str] = PLACES[:1], status: str = "active") -> Payload:
+def payload(
+    path: str, ordinal: int = 0, cube: str = GLOBAL, places: Sequence[str] = PLACES[:1], status: str = "active"
+) -> Payload:
     wings, rooms = zip(*(p.split("/", 1) for p in places), strict=True) if places else ((), ())
     return Payload(
         cube_id=cube,
@@ -128,7 +130,9 @@ def point(  # noqa: PLR0917 - a test names only what it is about
     return Point(chunk_id(path, ordinal, cube), own, words(1, 2) if sparse is None else sparse, dense)
 
 
-def node(path: str, cube: str = GLOBAL, places: Sequence[str] = PLACES[:1], tags: Sequence[str] = (), status: str = "active") -> NoteNode:
+def node(
+    path: str, cube: str = GLOBAL, places: Sequence[str] = PLACES[:1], tags: Sequence[str] = (), status: str = "active"
+) -> NoteNode:
     """A note in the graph; a place's label is its key in capitals."""
     rooms = tuple((*p.split("/", 1), *p.upper().split("/", 1)) for p in places)
     return NoteNode(
@@ -148,3 +152,13 @@ def node(path: str, cube: str = GLOBAL, places: Sequence[str] = PLACES[:1], tags
 
 def note_id(path: str, cube: str = GLOBAL) -> NoteId:
     return ref(path, cube).id
+
+
+def emptied_vectors(store: VectorStore) -> VectorStore:
+    store.forget(sorted({r.payload.note_id for r in store.scroll()}))
+    return store
+
+
+def emptied_graph(graph: Graph) -> Graph:
+    graph.forget([n.id for n in graph.notes()])
+    return graph

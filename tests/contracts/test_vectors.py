@@ -45,7 +45,9 @@ def test_an_upsert_twice_is_an_upsert_once(vectors: VectorStore) -> None:
 
 
 def test_the_nearest_comes_first_with_its_cosine_and_its_note(vectors: VectorStore) -> None:
-    vectors.upsert([point("far.md", dense=unit(0, 1)), point("near.md", dense=unit(1, 0.1)), point("mid.md", dense=unit(1, 1))])
+    vectors.upsert(
+        [point("far.md", dense=unit(0, 1)), point("near.md", dense=unit(1, 0.1)), point("mid.md", dense=unit(1, 1))]
+    )
     found = vectors.dense(unit(1), ME.scope(), 2)
     assert ids(found) == [chunk_id("near.md"), chunk_id("mid.md")]
     assert found[0].note_id == note_id("near.md")
@@ -101,7 +103,9 @@ def test_one_cube_does_not_see_another(vectors: VectorStore) -> None:
 
 def test_two_half_matching_rooms_do_not_make_one(vectors: VectorStore) -> None:
     """A note in work/ideas and home/garden has wing `work` and room `garden`, and does not stand in work/garden."""
-    vectors.upsert([point("trap.md", places=("work/ideas", "home/garden"), dense=unit(1)), point("in.md", dense=unit(1, 1))])
+    vectors.upsert(
+        [point("trap.md", places=("work/ideas", "home/garden"), dense=unit(1)), point("in.md", dense=unit(1, 1))]
+    )
     scope = ME.scope(places=["work/garden"])
     assert ids(vectors.dense(unit(1), scope, 10)) == [chunk_id("in.md")]
     assert ids(vectors.sparse(words(1), scope, 10)) == [chunk_id("in.md")]
@@ -144,7 +148,7 @@ def test_a_status_that_changes_hides_at_once(vectors: VectorStore) -> None:
 def test_an_empty_scope_cannot_be_made(narrowing: dict[str, frozenset[str]]) -> None:
     key = ME.scope()._key
     with pytest.raises(WallError):
-        Scope(**{"cubes": ME.cubes, **narrowing}, _key=key)  # type: ignore[arg-type]
+        Scope(**{"cubes": ME.cubes, **narrowing}, _key=key)
 
 
 def test_points_wait_for_their_dense_vector(vectors: VectorStore) -> None:
@@ -155,7 +159,10 @@ def test_points_wait_for_their_dense_vector(vectors: VectorStore) -> None:
     vectors.set_dense([(chunk_id("a.md", 0), unit(1))])
     assert (vectors.waiting(), vectors.share(ME.scope())) == (3, 0.25)
     assert ids(vectors.dense(unit(1), ME.scope(), 10)) == [chunk_id("a.md", 0)]
-    assert [r.has_dense for r in vectors.retrieve([chunk_id("a.md", 0), chunk_id("a.md", 1)], ME.scope())] == [True, False]
+    assert [r.has_dense for r in vectors.retrieve([chunk_id("a.md", 0), chunk_id("a.md", 1)], ME.scope())] == [
+        True,
+        False,
+    ]
     assert sorted(r.has_dense for r in vectors.scroll()) == [False, False, False, True]
 
 
@@ -185,16 +192,24 @@ def test_a_vector_for_a_point_that_is_gone_is_left_out(vectors: VectorStore) -> 
 
 def test_a_change_of_rooms_keeps_the_vectors(vectors: VectorStore) -> None:
     vectors.upsert([point("a.md", n, dense=unit(1)) for n in range(3)] + [point("b.md", dense=unit(1))])
-    vectors.set_payload(note_id("a.md"), {"place": ("home/garden",), "wing": ("home",), "room": ("garden",), "stale": True})
+    vectors.set_payload(
+        note_id("a.md"), {"place": ("home/garden",), "wing": ("home",), "room": ("garden",), "stale": True}
+    )
     scope = ME.scope(places=["home/garden"])
     assert sorted(ids(vectors.dense(unit(1), scope, 10))) == sorted(chunk_id("a.md", n) for n in range(3))
     assert vectors.count(ME.scope(places=["work/garden"])) == 1
     [record] = vectors.retrieve([chunk_id("a.md")], scope)
-    assert (record.payload.place, record.payload.stale, record.payload.text) == (("home/garden",), True, payload("a.md").text)
+    assert (record.payload.place, record.payload.stale, record.payload.text) == (
+        ("home/garden",),
+        True,
+        payload("a.md").text,
+    )
 
 
 @pytest.mark.parametrize("changes", [{"cube_id": "dev-cat"}, {"note_id": "x"}, {"colour": "red"}])
-def test_neither_the_identity_nor_an_unknown_key_can_be_changed(vectors: VectorStore, changes: dict[str, object]) -> None:
+def test_neither_the_identity_nor_an_unknown_key_can_be_changed(
+    vectors: VectorStore, changes: dict[str, object]
+) -> None:
     vectors.upsert([point("a.md")])
     with pytest.raises(StoreError):
         vectors.set_payload(note_id("a.md"), changes)
@@ -219,7 +234,9 @@ def test_an_empty_list_deletes_nothing(vectors: VectorStore) -> None:
 def test_scroll_takes_some_notes_or_all(vectors: VectorStore) -> None:
     vectors.upsert([point(f"{n}.md", m) for n in range(100) for m in range(6)])
     assert len({r.id for r in vectors.scroll()}) == 600
-    assert {r.payload.path for r in vectors.scroll([note_id(f"{n}.md") for n in range(70)])} == {f"{n}.md" for n in range(70)}
+    assert {r.payload.path for r in vectors.scroll([note_id(f"{n}.md") for n in range(70)])} == {
+        f"{n}.md" for n in range(70)
+    }
     assert list(vectors.scroll([])) == []
 
 
