@@ -43,6 +43,7 @@ COMMANDS = {
     "rooms": Entry("dualwall.asking", "rooms", "List the rooms, or those that suit a question.", (0, 1, 2, 5, 6)),
     "read": Entry("dualwall.asking", "read", "Show a note.", (0, 1, 2, 5, 6)),
     "neighbors": Entry("dualwall.asking", "neighbors", "Show what links to a note, and from it.", (0, 1, 2, 5, 6)),
+    "inject": Entry("dualwall.asking", "inject", "Show what goes before an agent's response.", (0, 1, 2, 5, 6)),
     "status": Entry("dualwall.asking", "status", "Show what is indexed, and what is not and why.", (0, 1, 2, 5, 6)),
     "verify": Entry("dualwall.asking", "verify", "Compare palace, vectors, graph and catalogue.", (0, 1, 2, 5, 6)),
     "parse": Entry("dualwall.parse", "command", "Show what Obsidian would see in a file.", (0, 1, 2, 3)),

@@ -43,6 +43,15 @@ class SearchBody(BaseModel):
     explain: bool = False
 
 
+class InjectBody(BaseModel):
+    """The last user message, and the time that it is (ISO 8601, else now)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    message: str
+    at: str | None = None
+
+
 class VerifyBody(BaseModel):
     """Whether what differs is mended."""
 
@@ -89,6 +98,10 @@ def _routes(library: Callable[[], Answers], reader: Callable[..., str]) -> APIRo
     def read(ref: str, first: int | None = None, last: int | None = None, asker: str = who) -> JSONResponse:
         lines = None if first is None or last is None else (first, last)
         return JSONResponse(questions.read(ref, lines).answer(library(), asker))
+
+    @router.post("/inject")
+    def inject(body: InjectBody, asker: str = who) -> JSONResponse:
+        return JSONResponse(questions.inject(body.message, body.at).answer(library(), asker))
 
     @router.get("/status")
     def status(*, files: bool = False, asker: str = who) -> JSONResponse:

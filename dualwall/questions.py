@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import quote
 
 from dualwall.common import Json
+
+if TYPE_CHECKING:
+    from palace.library import Library
 
 API = "/api/v1"
 READER_HEADER = "X-Dualwall-Reader"
@@ -93,6 +96,17 @@ def neighbors(ref: str) -> Question:
     return Question(
         lambda library, reader: library.neighbors(reader, ref), "GET", f"{API}/notes/{quote(ref, safe='')}/neighbors"
     )
+
+
+def inject(message: str, at: str | None = None, *, patient: bool = False) -> Question:
+    """Ask what goes before the response to a message; `patient`: when it is answered here, wait for all of it."""
+
+    def answer(library: Answers, reader: str) -> Json:
+        from injector import recall  # noqa: PLC0415 - only where it is answered
+
+        return recall.inject(cast("Library", library), reader, message, at, patient=patient)
+
+    return Question(answer, "POST", f"{API}/inject", body={"message": message, "at": at})
 
 
 def status(*, files: bool = False) -> Question:

@@ -58,8 +58,11 @@ class Shelf:
         return self._once(("recalled", reader.cubes), lambda: self._dated(reader))
 
     def of_days(self, reader: Reader, days: Sequence[date]) -> list[Leaf]:
-        """Notes of these days, in the days' order, then by room, cube, vault and path."""
+        """Notes of these days, in the days' order, then by room, cube, vault and path, of a day's many the last first."""
         found = [leaf for leaf in self.recalled(reader).values() if leaf.day in days]
+        found.sort(
+            key=lambda leaf: leaf.row.ref.path, reverse=True
+        )  # `2026-11-30.md`, `2026-11-30-1530.md`, `-0915.md`
         return sorted(found, key=lambda leaf: (days.index(leaf.day or days[0]), _order(leaf)))
 
     def offers(self, reader: Reader, leaves: Sequence[Leaf], tokens: int) -> tuple[list[Offer], list[LeftOut]]:
@@ -174,9 +177,9 @@ def _leaf(row: LedgerRow) -> Leaf:
     return Leaf(row, tuple(room for room in ROOMS if room in rooms), tuple(places))
 
 
-def _order(leaf: Leaf) -> tuple[str, ...]:
+def _order(leaf: Leaf) -> tuple[bool, str, str]:
     """Diaries before daily notes: what the agent did itself is nearer to it."""
-    return (str(ROOMS.index(leaf.label.partition(" ")[0])), leaf.row.ref.cube, leaf.row.ref.vault, leaf.row.ref.path)
+    return ("diary" not in leaf.rooms, leaf.row.ref.cube, leaf.row.ref.vault)
 
 
 def _daily(settings: Settings) -> dict[str, DayOf]:
