@@ -189,7 +189,8 @@ class NoteRef:
 
     def chunk_id(self, heading_path: tuple[str, ...], ordinal: int) -> ChunkId:
         """Id of the `ordinal`-th chunk (from 0) under one heading path of this note."""
-        return ChunkId(_uuid5(self.cube, self.vault, self.path, "\x1f".join(heading_path), str(ordinal)))
+        depth = str(len(heading_path))  # tells an empty heading from none
+        return ChunkId(_uuid5(self.cube, self.vault, self.path, depth, *heading_path, str(ordinal)))
 
 
 @dataclass(frozen=True, slots=True)
