@@ -134,13 +134,18 @@ def _heading(hit: _Object) -> str:
 
 def _excerpt(text: str) -> list[str]:
     width = min(shutil.get_terminal_size((_WIDTH, 24)).columns, _WIDTH) - 8
-    lines = [part for line in text.strip().splitlines() for part in textwrap.wrap(line, width) or [""]]
+    lines = [part for line in text.strip().splitlines() for part in textwrap.wrap(line, _letters(line, width)) or [""]]
     return [*lines[:_EXCERPT_LINES], "…"] if len(lines) > _EXCERPT_LINES else lines
 
 
 def _columns(text: str) -> int:
     """How wide a terminal shows it: Chinese, Japanese and Korean letters take two columns."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def _letters(line: str, columns: int) -> int:
+    """How many of a line's letters fill so many columns."""
+    return columns * len(line) // max(_columns(line), 1) or 1
 
 
 def _hints(hints: Sequence[str]) -> list[str]:

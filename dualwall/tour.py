@@ -179,13 +179,16 @@ def _command(asked: Asked) -> str:
 
 
 def _subject(library: "Library") -> tuple[str, str | None]:
-    """The title of a note that many others link to (else a telling title), and the largest room it stands in."""
+    """The title of a note that many others link to (else a telling title), and the smallest room that it shares."""
     links = Counter(edge.target for edge in library.graph.edges() if edge.target is not None)
-    notes = [note for note in library.graph.notes() if note.cube == GLOBAL and not _DATE.fullmatch(note.title)]
+    everywhere = [note for note in library.graph.notes() if note.cube == GLOBAL]
+    sizes = Counter(f"{wing}/{room}" for note in everywhere for wing, room, _, _ in note.rooms)
+    notes = [note for note in everywhere if not _DATE.fullmatch(note.title)]
     if not notes:
         return "what is this about?", None
     best = max(notes, key=lambda note: (links[note.id], _telling(note.title), note.title))
-    return best.title, next((f"{wing}/{room}" for wing, room, _, _ in best.rooms), None)
+    shared = {place for wing, room, _, _ in best.rooms if sizes[place := f"{wing}/{room}"] > 1}
+    return best.title, min(shared, key=lambda place: (sizes[place], place), default=None)
 
 
 def _telling(title: str) -> int:

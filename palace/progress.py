@@ -13,6 +13,8 @@ Report = Callable[[str, int, int | None], None]
 
 _LINE_EVERY = 5.0
 """Seconds between two plain lines of one stage."""
+_TELLING = 0.5
+"""Seconds before a rate means anything."""
 
 
 def silent(what: str, done: int, total: int | None) -> None:
@@ -69,10 +71,11 @@ class Progress:
             return
         self._printed = now
         spent = now - self._started
-        rate = done / spent if spent > 0 else 0.0
+        rate = done / spent if spent > _TELLING else 0.0
         left = f", {_clock((total - done) / rate)} left" if total is not None and rate > 0 and not last else ""
         of = f" of {total}" if total is not None else ""
-        self._stream.write(f"{self._what}: {done}{of} ({rate:.0f}/s{left})\n")
+        pace = f" ({rate:.0f}/s{left})" if rate > 0 else ""
+        self._stream.write(f"{self._what}: {done}{of}{pace}\n")
         self._stream.flush()
 
 
