@@ -92,6 +92,8 @@ def _build(vocabulary: Vocabulary, where: Path, say: Say) -> None:
     from palace.embedding.build import fetch, graph, pieces  # noqa: PLC0415 - onnx is heavy and only needed here
     from palace.embedding.build.weights import Weights  # noqa: PLC0415
 
+    for left in (*where.parent.glob(".build-*"), *where.parent.glob(".fetch-*")):
+        shutil.rmtree(left, ignore_errors=True)  # of a build that was killed: the lock says that none is running
     weights = Weights(fetch.weights(where.parent, say))
     say(f"Building the embedding model in {where}")
     kept = weights.kept(vocabulary)

@@ -161,6 +161,7 @@ def test_a_model_that_lost_a_file_is_built_again(tmp_path: Path, monkeypatch: py
     model.ensure()
     (tmp_path / "models").mkdir()
     os.link(model.folder().parent / WEIGHTS_FILE, tmp_path / "models" / WEIGHTS_FILE)
+    (tmp_path / "models" / ".build-killed" / "model").mkdir(parents=True)
     monkeypatch.setenv("DUALWALL_CACHE", str(tmp_path))
     assert not model.is_built("en-zh")
     built = model.ensure("en-zh")
@@ -169,6 +170,7 @@ def test_a_model_that_lost_a_file_is_built_again(tmp_path: Path, monkeypatch: py
     assert not model.is_built("en-zh")
     assert model.ensure("en-zh") == built
     assert model.is_built("en-zh")
+    assert not (tmp_path / "models" / ".build-killed").exists()
 
 
 @pytest.mark.slow

