@@ -14,7 +14,7 @@ from palace.configuration import load
 from palace.errors import UsageError
 from palace.settings import Daily, Private, ReaderEntry, Settings, Vault
 
-SECTIONS = {
+SECTIONS: dict[str, type[BaseModel]] = {
     "stores": shapes.Stores,
     "embedding": shapes.Embedding,
     "rooms": shapes.Rooms,
