@@ -40,7 +40,7 @@ def links(*notes: ReadNote) -> list[str]:
         ("NUL", "NUL_"),
         ("com1.txt", "com1.txt_"),
         ("trailing. .", "trailing"),
-        ("‮gnp", "_gnp"),
+        ("\u202egnp", "_gnp"),
         ("人工智能 🌱", "人工智能 🌱"),
     ],
 )
