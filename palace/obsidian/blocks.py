@@ -28,23 +28,28 @@ _BLANK = frozenset(b" \t\r\n\x0b\x0c")
 class Blocks:
     """Collects the spans of top-level blocks in ascending order, offsets within the body."""
 
-    __slots__ = ("_body", "_cuts", "_found", "cut_at", "end")
+    __slots__ = ("_body", "_cut_at", "_cuts", "_found", "end")
 
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._found: list[tuple[BlockKind, int, int]] = []
         self._cuts: dict[int, list[int]] = {}
-        self.cut_at = _NO_CUTS
+        self._cut_at = _NO_CUTS
         self.end = 0
 
-    def open(self, name: str, start: int, end: int) -> None:
-        """A block begins after the last one's end."""
-        kind, self.cut_at = _KINDS.get(name, _OTHER)
-        self._found.append((kind, start, end))
-        self.end = end
+    def start(self, name: str, start: int, end: int) -> bool:
+        """Something begins: a new block after the last one's end (True), or what is inside the last one."""
+        if start >= self.end:
+            kind, self._cut_at = _KINDS.get(name, _OTHER)
+            self._found.append((kind, start, end))
+            self.end = end
+            return True
+        if name in self._cut_at:
+            self._cut(start)
+        return False
 
-    def cut(self, start: int) -> None:
-        """A border inside the open block, moved to its line's start; none when that is the block's first line."""
+    def _cut(self, start: int) -> None:
+        """A border inside the last block, moved to its line's start; none when that is the block's first line."""
         cuts = self._cuts.setdefault(len(self._found) - 1, [])
         last = cuts[-1] if cuts else self._found[-1][1]
         line = self._body.rfind(b"\n", max(last, start - _INDENT), start) + 1

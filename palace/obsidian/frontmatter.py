@@ -132,7 +132,12 @@ def _read(source: Source, start: int, end: int, body: int) -> Properties:
             values[name] = None
             templates.append(name)
     inner = text[text.index("\n") : text.rindex("---")]
-    return Properties(values, start, end, body, tuple(_text_problems(source.path, inner, templates)))
+    # With a line for each key, none can stand twice.
+    plain = inner.count("\n") == len(values) + 1 and "{" not in inner
+    twice = [] if plain else list(_twice(inner))
+    quiet = not twice and not templates and "*" not in inner
+    problems = () if quiet else tuple(_text_problems(source.path, inner, twice, templates))
+    return Properties(values, start, end, body, problems)
 
 
 class _Template(Exception):  # noqa: N818 - it never leaves this module
@@ -191,9 +196,8 @@ def _syntax_fault(error: str, text: str) -> _Fault:
     return _Fault("yaml-invalid", f"The properties are no valid YAML and are left out: {what}.", hint, line)
 
 
-def _text_problems(path: str, text: str, templates: list[str]) -> Iterator[Problem]:
+def _text_problems(path: str, text: str, twice: list[str], templates: list[str]) -> Iterator[Problem]:
     """What the reader passes over without a word: equal keys, copies by anchor and alias, placeholders."""
-    twice = list(_twice(text))
     if twice:
         message = f"{_listed(twice)} more than once in the properties; the last one counts."
         yield Problem(path, _line_of_key(text, twice[0]), "yaml-duplicate-key", message, "Keep one.")

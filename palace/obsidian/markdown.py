@@ -44,13 +44,13 @@ class Body:
 
     __slots__ = (
         "_bytes",
-        "_id_end",
         "_offset",
         "_opaque_end",
         "_source",
         "block_ids",
         "blocks",
         "headings",
+        "id_end",
         "links",
         "tags",
     )
@@ -61,7 +61,7 @@ class Body:
         self._bytes = source.data[offset:] if offset else source.data
         self.blocks = Blocks(self._bytes)
         self._opaque_end = 0
-        self._id_end = -1
+        self.id_end = -1
         self.tags: list[tuple[str, int]] = []
         self.links: list[Link] = []
         self.headings: list[Heading] = []
@@ -79,26 +79,22 @@ class Body:
             match_id = _BLOCK_ID.fullmatch(self._bytes, caret, end)
             line_end = _LINE_END.match(self._bytes, end)
             if match_id and line_end:
-                self._id_end = line_end.end()
+                self.id_end = line_end.end()
                 self.block_ids.append((match_id[1].decode(), caret + self._offset))
 
     def leaf(self, name: str, start: int, end: int) -> None:
-        """A line's end inside a paragraph, or a rule."""
+        """A rule, or a line's end inside a paragraph: what looked like a block id before it was none."""
         if name == "Rule":
-            if start >= self.blocks.end:
-                self.blocks.open(name, start, end)
-        elif start <= self._id_end:  # the paragraph goes on: what looked like a block id was none
+            self.blocks.start(name, start, end)
+        elif start <= self.id_end:
             self.block_ids.pop()
-            self._id_end = -1
+        self.id_end = -1
 
     def start(self, name: str, fields: _Fields, start: int, end: int) -> None:
         """The start of something that carries fields: a heading, a link, a list."""
-        blocks = self.blocks
-        if start >= blocks.end:
-            blocks.open(name, start, end)
-            if name == "Heading":
-                self._heading(str(fields["level"]), start, end)
-        if name == "Link":
+        if self.blocks.start(name, start, end) and name == "Heading":
+            self._heading(str(fields["level"]), start, end)
+        elif name == "Link":
             self._linked(fields, start, end, embed=False)
         elif name == "Image":
             self._linked(fields, start, end, embed=True)
@@ -144,22 +140,20 @@ def read_body(source: Source, offset: int) -> Body:
     body = Body(source, offset)
     text = source.text(offset)
     bars = "[[|" in text
-    blocks = body.blocks
     events = cast("Iterator[tuple[_Event, dict[str, int]]]", _PARSER.events_with_range(text, merge_text=True))
     for event, span in events:
         if isinstance(event, str):
-            body.leaf(event, span["start"], span["end"])
+            if event == "Rule" or body.id_end >= 0:
+                body.leaf(event, span["start"], span["end"])
         elif "Text" in event:
             written = event["Text"]
             if "#" in written or "^" in written or (bars and "[[|" in written):
                 body.text(span["start"], span["end"])
         elif "Start" in event:
             tag = event["Start"]
-            if not isinstance(tag, str):
+            if isinstance(tag, str):
+                body.blocks.start(tag, span["start"], span["end"])
+            else:
                 ((name, fields),) = tag.items()
                 body.start(name, cast("_Fields", fields), span["start"], span["end"])
-            elif span["start"] >= blocks.end:
-                blocks.open(tag, span["start"], span["end"])
-            elif tag in blocks.cut_at:
-                blocks.cut(span["start"])
     return body

@@ -14,8 +14,11 @@ Compat = Literal["obsidian", "lenient"]
 
 _SEPARATORS = re.compile(r"[,，、\s]+")
 _COMMAS = re.compile(r"[,，、]")
-_TAG_KEYS = {"obsidian": frozenset({"tags"}), "lenient": frozenset({"tags", "tag"})}
-_ALIAS_KEYS = {"obsidian": frozenset({"aliases"}), "lenient": frozenset({"aliases", "alias"})}
+_TAGS, _ALIASES = "tags", "aliases"
+_KEYS: dict[Compat, dict[str, str]] = {
+    "obsidian": {"tags": _TAGS, "aliases": _ALIASES},
+    "lenient": {"tags": _TAGS, "tag": _TAGS, "aliases": _ALIASES, "alias": _ALIASES},
+}
 
 
 class PropertyReader:
@@ -26,23 +29,15 @@ class PropertyReader:
         self._properties = properties
         self._compat = compat
         self._at = properties.start
-        self._tag_keys: list[str] = []
-        self._alias_keys: list[str] = []
-        for key, value in properties.values.items():
-            if value is None:
-                continue
-            name = key.lower()
-            if name in _TAG_KEYS[compat]:
-                self._tag_keys.append(key)
-            elif name in _ALIAS_KEYS[compat]:
-                self._alias_keys.append(key)
+        meanings = _KEYS[compat]
+        self._keys = [(meanings[name], key) for key in properties.values if (name := key.lower()) in meanings]
 
     def tags(self) -> tuple[list[Tag], list[Problem]]:
         """Tags with their lines, and Problems for those that Obsidian passes over, or that were read leniently."""
         found: list[Tag] = []
         problems: list[Problem] = []
-        for key in self._tag_keys:
-            names, problem = self._tag_names(key, self._properties.values[key])
+        for key, value in self._named(_TAGS):
+            names, problem = self._tag_names(key, value)
             key_at = self._key_at(key)
             self._at = key_at
             found += [Tag(name, self._source.line(self._find(name, key_at)), inline=False) for name in names]
@@ -54,8 +49,7 @@ class PropertyReader:
     def aliases(self) -> tuple[str, ...]:
         """Aliases as written; blank ones are none."""
         out: list[str] = []
-        for key in self._alias_keys:
-            value = self._properties.values[key]
+        for _, value in self._named(_ALIASES):
             if isinstance(value, str) and self._compat == "lenient":
                 out += _COMMAS.split(value)
             else:
@@ -79,6 +73,10 @@ class PropertyReader:
                 line, stop = self._source.line(at), min(end, at + len(text.encode()))
                 found.append(Link(link[0], *links.parts(link[0]), link[1], False, line, at, stop, key))  # noqa: FBT003
         return found
+
+    def _named(self, meaning: str) -> list[tuple[str, PropertyValue]]:
+        values = self._properties.values
+        return [(key, values[key]) for means, key in self._keys if means == meaning and values[key] is not None]
 
     def _tag_names(self, key: str, value: PropertyValue) -> tuple[list[str], tuple[str, str, str] | None]:
         items = value if isinstance(value, list) else [value]
