@@ -48,7 +48,7 @@ COMMANDS = {
     "verify": Entry("dualwall.asking", "verify", "Compare palace, vectors, graph and catalogue.", (0, 1, 2, 5, 6)),
     "parse": Entry("dualwall.parse", "command", "Show what Obsidian would see in a file.", (0, 1, 2, 3)),
     "tour": Entry(
-        "dualwall.tour", "command", "A newcomer's first quarter of an hour.", (0, 1, 2, 3, 4, 5, 6), hidden=True
+        "dualwall.tour", "command", "A newcomer's first quarter of an hour.", (0, 1, 2, 4, 5, 6), hidden=True
     ),
 }
 
