@@ -46,7 +46,7 @@ class EdgeVectors:
         self._writing = threading.RLock()
         self._live: qe.EdgeShard | None = self._folder.open()
         self._tail = self._folder.read_tail()
-        self._writes = 0
+        self._writes = self._flushed = 0
         self._answers: dict[Hashable, tuple[int, object]] = {}
         self._notes: dict[ChunkId, NoteId] = {}
 
@@ -133,8 +133,12 @@ class EdgeVectors:
     def flush(self) -> None:
         """Make everything written so far survive a power cut."""
         with self._writing, engine("writing"):
+            if self._flushed == self._writes:
+                return
+            flushed = self._writes
             self._shard().flush()
             self._folder.write_tail(self._tail)
+            self._flushed = flushed
 
     def optimize(self, tail: int = 5_000) -> None:
         """Bring what changed into the int8 scan, when it is more than `tail` points (seconds, in a child process).

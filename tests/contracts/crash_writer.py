@@ -39,7 +39,7 @@ def expected(steps: int) -> dict[str, bool]:
 
 def main() -> None:
     store = EdgeVectors(Path(sys.argv[1]), DIMENSIONS, model=MODEL)
-    chance = random.Random(int(sys.argv[2]))  # noqa: S311 - a test's dice
+    chance = random.Random(int(sys.argv[2]))
     for n in range(1_000_000):
         step(store, n, chance)
         print(n, flush=True)  # noqa: T201 - this is how it tells

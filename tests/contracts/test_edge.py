@@ -184,7 +184,7 @@ def test_an_optimisation_that_dies_leaves_the_store_as_it_was(store: EdgeVectors
 @pytest.mark.slow
 def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     """The last step may be there in part: running it again answers that. Every one before it is there whole."""
-    dice = random.Random(11)  # noqa: S311 - a test's dice
+    dice = random.Random(11)
     for attempt in range(4):
         folder = tmp_path / f"edge{attempt}"
         command = [sys.executable, "-m", "tests.contracts.crash_writer", str(folder), str(attempt)]

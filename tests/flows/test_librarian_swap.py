@@ -97,7 +97,7 @@ def build_in(data: Path) -> None:
 @pytest.mark.slow
 def test_a_build_killed_anywhere_is_answered_by_running_again(house: House, tmp_path: Path) -> None:
     """kill -9 at random moments; the digest is that of a palace never interrupted, and nothing is left lying about."""
-    rng = random.Random(5)  # noqa: S311 - reproducible, not secret
+    rng = random.Random(5)
     clean, killed, longest = House(tmp_path / "clean", {}), 0, 1.0
     server = multiprocessing.get_context("forkserver")
     server.set_forkserver_preload(["tests.palaces"])

@@ -71,7 +71,7 @@ def test_the_orphaned_rsync_of_a_killed_run_is_waited_for(rig: Rig, monkeypatch:
 @pytest.mark.parametrize("way", ["rsync", "copy"])
 def test_killed_at_any_moment(rig: Rig, way: str) -> None:
     rig.add("main", str(rig.vault), mirror=way)
-    rng = random.Random(7)  # noqa: S311 - any moments will do
+    rng = random.Random(7)
     for turn in range(12):
         rig.write(**{f"note {n}.md": f"Turn {turn}." for n in rng.sample(range(200), 60)})
         for n in rng.sample(range(200), 15):
