@@ -13,6 +13,8 @@ import threading
 import time
 
 from dualwall import cli
+from palace.embedding import tokens
+from palace.settings import Embedding
 
 WARM = (
     "dualwall.asking",
@@ -30,6 +32,7 @@ WARM = (
 
 
 def main() -> None:
+    tokens.load(Embedding())
     for module in WARM:
         importlib.import_module(module)
     for line in sys.stdin:
