@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 Count = Callable[[str], int]
 """Tokens of a text, by a real tokenizer."""
+FULL = "the block has all the entries that it may have"
 MOST_BYTES_A_TOKEN = 32
 """Text of more bytes than this for each token of a budget is over it: it need not be counted to know."""
 _SMALL = 64 * 1024
@@ -20,7 +21,7 @@ class Budget:
     def refusal(self, cost: int) -> str | None:
         """Why an entry of that many tokens does not fit, or None when it does."""
         if self.items < 1:
-            return "the block has all the entries that it may have"
+            return FULL
         if cost > self.tokens:
             return f"its {cost} tokens do not fit into the {max(self.tokens, 0)} that are left"
         return None

@@ -6,9 +6,10 @@ Directives stand in full or not at all. Recall stands in whole entries inside a 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
-from injector.budget import Budget, Count
+from injector.budget import FULL, Budget, Count
 from injector.neutral import DIRECTIVE, NOTES, neutralise, one_line
 from palace.settings import Inject
 from palace.vocabulary import NoteId, Sha256
@@ -176,6 +177,8 @@ class _Recall:
         return "", ()
 
     def _take(self, entry: Entry) -> str | None:
+        if self.budget.items < 1:
+            return FULL
         shown = _shown(entry)
         if not shown:
             return "nothing in it can be seen"
@@ -205,6 +208,7 @@ def _fenced(shown: Iterable[str]) -> str:
     return "\n\n".join((f"<{NOTES}>\n{_PREFACE}", *shown)) + f"\n</{NOTES}>"
 
 
+@lru_cache(maxsize=512)  # the days and the directives are the same from one request to the next
 def _shown(entry: Entry) -> str:
     """A line that says where it is from, then the text; "" when nothing of the text can be seen.
 

@@ -9,14 +9,14 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from zoneinfo import ZoneInfo
 
 from injector.budget import Count
 from injector.compose import Injection, Json, LeftOut, Material, Offer, as_json, compose
 from injector.days import moment, newest
 from injector.roots import directives, roots
-from injector.shelf import RECALLED, Shelf, match
+from injector.shelf import Shelf, match
 from palace.errors import DualwallError
 from palace.library import Library
 from palace.search.engine import MOST_HITS
@@ -26,6 +26,8 @@ MOST_CHARACTERS = 2000
 """Of the last user message: more is no question, and finds less."""
 _LOOKED_AT = 2
 """Notes of the newest days, and matches, that are looked at for each entry that may stand in a recall."""
+_COUNTED = 1024
+"""Texts whose tokens are remembered: the days and the directives are the same from one request to the next."""
 _AT_ONCE = 16
 """Threads that may wait for a store that hangs, in one process; with more the request goes on without memory."""
 _slots = threading.BoundedSemaphore(_AT_ONCE)
@@ -124,7 +126,8 @@ class _Work:
                 return
 
     def _tokenizer(self) -> None:
-        self.count = self.library.counter.count
+        counter = self.library.counter
+        self.count = self.library.part("injection counts", lambda: lru_cache(_COUNTED)(counter.count))
 
     def _directives(self) -> None:
         own = roots(self.library.settings, self.asked.reader.cubes)
@@ -134,7 +137,8 @@ class _Work:
 
     def _days(self) -> None:
         limits = self.library.settings.inject
-        leaves = self._shelf.of_days(self.asked.reader, newest(self.asked.when))
+        days = self._shelf.recalled(self.asked.reader).days
+        leaves = [leaf for day in newest(self.asked.when) for leaf in days.get(day, ())]
         most = limits.items * _LOOKED_AT
         offers, left_out = self._shelf.offers(self.asked.reader, leaves[:most], limits.tokens)
         more = [LeftOut(leaf.row.ref.id, "there are too many notes of these days") for leaf in leaves[most:]]
@@ -142,13 +146,13 @@ class _Work:
 
     def _matches(self) -> None:
         recalled = self._shelf.recalled(self.asked.reader)
-        rooms = sorted({room for leaf in recalled.values() for room in leaf.rooms if room in RECALLED})
         most = min(self.library.settings.inject.items * _LOOKED_AT, MOST_HITS)
-        if not self.asked.query or not rooms or not most:
+        if not self.asked.query or not recalled.rooms or not most:
             return
-        answer = self.library.searcher.search(self.asked.query, self.asked.reader, rooms=rooms, limit=most)
+        search = self.library.searcher.search
+        answer = search(self.asked.query, self.asked.reader, rooms=recalled.rooms, limit=most, elsewhere=False)
         # The search answers from elsewhere when a room is gone since; the ledger has the last word on what is recalled.
-        self._add([match(hit, leaf) for hit in answer.hits if (leaf := recalled.get(hit.ref)) is not None])
+        self._add([match(hit, leaf) for hit in answer.hits if (leaf := recalled.leaves.get(hit.ref)) is not None])
 
     @property
     def _shelf(self) -> Shelf:

@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path, PurePath
 
@@ -69,9 +70,13 @@ def roots(settings: Settings, cubes: Iterable[str]) -> list[Root]:
         if entry.cube in own and globs:
             inside = entry.in_vault
             folder = settings.mirror(inside[0]) / inside[1] if inside else Path(entry.path)
-            each = tuple(GitIgnoreSpec.from_lines([g]) for g in globs)
-            found.append(Root(entry.cube, folder, each, GitIgnoreSpec.from_lines(globs)))
+            found.append(Root(entry.cube, folder, tuple(_spec((glob,)) for glob in globs), _spec(tuple(globs))))
     return found
+
+
+@lru_cache(maxsize=256)
+def _spec(globs: tuple[str, ...]) -> GitIgnoreSpec:
+    return GitIgnoreSpec.from_lines(globs)
 
 
 def directives(rows: Iterable[LedgerRow], where: Iterable[Root], most_tokens: int) -> Directives:

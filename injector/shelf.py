@@ -42,6 +42,15 @@ class Leaf:
         return f"{room} {self.day.isoformat()}" if self.day else room
 
 
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """Notes in diary and daily that a search would find: by id, by day in the order of a recall; their rooms."""
+
+    leaves: Mapping[NoteId, Leaf]
+    days: Mapping[date, Sequence[Leaf]]
+    rooms: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Shelf:
     """The three rooms of one palace. What a reader's cubes hold is remembered until something is written."""
@@ -51,19 +60,13 @@ class Shelf:
 
     def own(self, reader: Reader) -> list[LedgerRow]:
         """Notes in system_config, whatever their status."""
-        return [leaf.row for leaf in self._leaves(reader) if ROOMS[0] in leaf.rooms]
+        return self._once(
+            ("own", reader.cubes), lambda: [leaf.row for leaf in self._leaves(reader) if ROOMS[0] in leaf.rooms]
+        )
 
-    def recalled(self, reader: Reader) -> Mapping[NoteId, Leaf]:
-        """Notes in diary and daily that a search would find, each with its day."""
-        return self._once(("recalled", reader.cubes), lambda: self._dated(reader))
-
-    def of_days(self, reader: Reader, days: Sequence[date]) -> list[Leaf]:
-        """Notes of these days, in the days' order, then by room, cube, vault and path, of a day's many the last first."""
-        found = [leaf for leaf in self.recalled(reader).values() if leaf.day in days]
-        found.sort(
-            key=lambda leaf: leaf.row.ref.path, reverse=True
-        )  # `2026-11-30.md`, `2026-11-30-1530.md`, `-0915.md`
-        return sorted(found, key=lambda leaf: (days.index(leaf.day or days[0]), _order(leaf)))
+    def recalled(self, reader: Reader) -> Recalled:
+        """What the reader's cubes hold in diary and daily. Of a day, diaries come first, and of many the last by name."""
+        return self._once(("recalled", reader.cubes), lambda: self._recalled(reader))
 
     def offers(self, reader: Reader, leaves: Sequence[Leaf], tokens: int) -> tuple[list[Offer], list[LeftOut]]:
         """Notes as they may be recalled: whole, or their last parts. Too large ones are left to the search."""
@@ -88,7 +91,18 @@ class Shelf:
         rows = self.library.catalogue.standing_in(ROOMS, reader.scope(hidden=()))
         return [_leaf(row) for row in rows]
 
-    def _dated(self, reader: Reader) -> dict[NoteId, Leaf]:
+    def _recalled(self, reader: Reader) -> Recalled:
+        leaves = self._dated(reader)
+        days: dict[date, list[Leaf]] = {}
+        # `2026-11-30.md` before `2026-11-30-1530.md` before `2026-11-30-0915.md`
+        last_first = sorted(leaves, key=lambda leaf: leaf.row.ref.path, reverse=True)
+        for leaf in sorted(last_first, key=_order):
+            if leaf.day is not None:
+                days.setdefault(leaf.day, []).append(leaf)
+        rooms = {room for leaf in leaves for room in leaf.rooms if room in RECALLED}
+        return Recalled({leaf.row.ref.id: leaf for leaf in leaves}, days, tuple(sorted(rooms)))
+
+    def _dated(self, reader: Reader) -> list[Leaf]:
         leaves = [
             leaf
             for leaf in self._leaves(reader)
@@ -97,7 +111,7 @@ class Shelf:
         daily = _daily(self.library.settings)
         dated = [replace(leaf, day=day_of(leaf.row.ref.path, leaf.row.ref.vault, daily)) for leaf in leaves]
         created = self._created(reader, [leaf for leaf in dated if leaf.day is None])
-        return {leaf.row.ref.id: replace(leaf, day=leaf.day or created.get(leaf.row.ref.id)) for leaf in dated}
+        return [replace(leaf, day=leaf.day or created.get(leaf.row.ref.id)) for leaf in dated]
 
     def _created(self, reader: Reader, leaves: Sequence[Leaf]) -> dict[NoteId, date]:
         """The days that their `created` property tells."""

@@ -31,13 +31,17 @@ Legs = Mapping[str, Sequence[Scored]]
 
 
 class Options(TypedDict, total=False):
-    """What a search may be told. `limit`: 1 to 100 hits; `statuses`: hidden ones that are asked for."""
+    """What a search may be told. `limit`: 1 to 100 hits; `statuses`: hidden ones that are asked for.
+
+    `elsewhere` False: look into the named rooms alone, which takes half the time.
+    """
 
     rooms: Sequence[str]
     wings: Sequence[str]
     limit: int | None
     explain: bool
     statuses: Iterable[str]
+    elsewhere: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ class Searcher:
         hidden = HIDDEN_STATUSES - {_status(s) for s in options.get("statuses", ())}
         question = self._ask(query)
         where = self._find_rooms(reader, options.get("rooms", ()), options.get("wings", ()), hidden)
-        found = self._find(question, where)
+        found = self._find(question, where, around=options.get("elsewhere", True))
         hits = () if found.miss else self._hits(found, where.scope, limit, explain=options.get("explain", False))
         hints = () if hits else self._miss_hints(found, where)
         return Answer(
@@ -123,10 +127,10 @@ class Searcher:
             question, {n: [s for s in leg if s.note_id != known.source] for n, leg in legs.items()}, scope
         )
 
-    def _find(self, question: Question, where: Where) -> _Found:
+    def _find(self, question: Question, where: Where, *, around: bool) -> _Found:
         legs = self._run(question, where.scope)
-        around = self._run(question, where.whole) if where.narrowed else legs
-        both = {name: _together(legs[name], around[name]) for name in legs}
+        others = self._run(question, where.whole) if around and where.narrowed else legs
+        both = {name: _together(legs[name], others[name]) for name in legs}
         share = self.vectors.share(where.scope)
         # One fusion for what is inside and outside, so that their scores can be compared. While dense vectors are
         # still on their way, their leg weighs as much as there is of it: the nearest of a few is near to nothing.
@@ -134,7 +138,7 @@ class Searcher:
         ranked = locked(ranking.order, both["lock"])
         notes = {s.note_id for leg in legs.values() for s in leg}
         floor = self._floor(question, share)
-        inside, outside = (self._strength(floor, question, found, where.whole) for found in (legs, around))
+        inside, outside = (self._strength(floor, question, found, where.whole) for found in (legs, others))
         return _Found(
             legs=legs,
             ranking=ranking,
@@ -145,7 +149,7 @@ class Searcher:
             if floor is None or inside is None
             else {"floor": round(floor.floor, 6), "strength": round(inside, 6)},
             miss=_under(floor, inside) and not _sure(legs),
-            miss_outside=_under(floor, outside) and not _sure(around),
+            miss_outside=_under(floor, outside) and not _sure(others),
         )
 
     def _floor(self, question: Question, share: float) -> Floor | None:

@@ -273,3 +273,24 @@ def test_budgets_are_the_settings(tmp_path: Path, embeddings_url: str) -> None:
         assert library.counter.count(told["recall"]) <= 140
         assert sum("in full or not at all" in reason for reason in reasons(told)) == 2
         assert "the block has all the entries that it may have" in reasons(told)
+
+
+def test_a_search_that_looks_nowhere_else_finds_the_same(library: Library) -> None:
+    """An injection asks so: it has no use for what is stronger outside its rooms."""
+    me = library.reader("me")
+    both = library.searcher.search("oven hinge market", me, rooms=["daily"])
+    here = library.searcher.search("oven hinge market", me, rooms=["daily"], elsewhere=False)
+    assert {h.ref for h in here.hits} == {h.ref for h in both.hits}
+    assert (len(both.elsewhere), here.elsewhere) == (1, ())
+
+
+def test_the_ledger_lists_what_stands_in_a_room_inside_the_scope(library: Library) -> None:
+    def paths(reader: str, room: str, **scope: frozenset[str]) -> list[str]:
+        rows = library.catalogue.standing_in({room}, library.reader(reader).scope(**scope))
+        return [row.ref.path for row in rows]
+
+    assert paths("me", "diary") == paths("scout", "aily") == paths("me", "%") == []
+    assert paths("owl", "diary") == ["Agents/owl/memory/2026-11-30.md"]
+    assert len(paths("scout", "daily")) == 3
+    assert paths("scout", "daily", places=frozenset({"scout/diary"})) == []
+    assert library.catalogue.standing_in(set(), library.reader("me").scope()) == []
