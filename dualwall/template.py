@@ -24,6 +24,7 @@ from palace.settings import (
     ReaderEntry,
     Rooms,
     Search,
+    Serve,
     Settings,
     Stores,
     Vault,
@@ -69,6 +70,7 @@ def render(found: Found) -> str:
         ("ingest", Ingest),
         ("search", Search),
         ("inject", Inject),
+        ("serve", Serve),
     ):
         parts += ["", _comment(_meaning(Settings, name)), f"[{name}]"]
         parts += [line for key in model.model_fields for line in _key(model, key)]

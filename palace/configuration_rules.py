@@ -5,9 +5,11 @@ import re
 import zoneinfo
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path, PurePosixPath
 
+from cronsim import CronSim, CronSimError
 from pathspec import GitIgnoreSpec
 from rapidfuzz import process
 
@@ -33,7 +35,7 @@ class Fault:
 def faults(settings: Settings) -> list[Fault]:
     """Every fault of settings whose paths are absolute. Looks at the disk only to follow symlinks."""
     rules: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
-        _clock, _sources, _names, _climbing, _readers, _tokens, _reserved_rooms, _data_apart, _private_roots, _walls, _provider,
+        _clock, _sources, _names, _climbing, _readers, _tokens, _reserved_rooms, _data_apart, _private_roots, _walls, _provider, _serving,
     )  # fmt: skip
     return [fault for rule in rules for fault in rule(settings)]
 
@@ -216,3 +218,14 @@ def _excluded(folder: PurePosixPath, vault: Vault) -> bool:
 def _provider(settings: Settings) -> Iterator[Fault]:
     if settings.embedding.provider == "openai" and not settings.embedding.url:
         yield Fault(("embedding", "url"), "is missing", 'Say where: url = "http://127.0.0.1:8080/v1"')
+
+
+def _serving(settings: Settings) -> Iterator[Fault]:
+    if settings.serve.schedule:
+        try:
+            CronSim(settings.serve.schedule, datetime(2026, 1, 1, tzinfo=UTC))
+        except CronSimError as error:
+            hint = 'Write it as "50 2 * * *" (minute, hour, day, month, weekday), or "" for none.'
+            yield Fault(("serve", "schedule"), f"is no time: {error}", hint)
+    if not re.fullmatch(r"(?:\[[0-9a-fA-F:.]+\]|[^\s:\[\]]+):\d{1,5}", settings.serve.listen):
+        yield Fault(("serve", "listen"), f'"{settings.serve.listen}" is no HOST:PORT', "Write it as 127.0.0.1:8377.")

@@ -14,14 +14,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from palace import manifest
+from palace import inbox, manifest
 from palace.errors import NotFoundError, UnreachableError, UsageError
 from palace.search.floor import Floor
+from palace.search.recent import RecentQuery, recent
+from palace.search.rooms import PAGE, RoomsQuery
+from palace.search.where import Finder
 from palace.settings import Settings
 from palace.stores.catalogue import Catalogue, LedgerRow, placements_from
 from palace.stores.database import Database
 from palace.stores.ports import Embedder, Graph, SparseEmbedder, VectorStore
-from palace.vocabulary import NoteId
+from palace.vocabulary import GLOBAL, NoteId
 from palace.walls import Reader
 
 if TYPE_CHECKING:  # each is imported when it is first needed: the engine and the model are slow to load
@@ -175,14 +178,38 @@ class Library:
         return answer_json(answer)
 
     def rooms(
-        self, reader_name: str, query: str | None = None, wing: str | None = None, cursor: str | None = None
+        self,
+        reader_name: str,
+        query: str | None = None,
+        wing: str | None = None,
+        cursor: str | None = None,
+        limit: int = PAGE,
     ) -> Json:
-        """Rooms with counts; with a query, in the order in which they suit it."""
+        """A page of rooms with counts; with a query, in the order in which they suit it."""
         from palace.search.receipt import rooms_json  # noqa: PLC0415
-        from palace.search.rooms import RoomsQuery  # noqa: PLC0415
 
-        page = self.searcher.rooms(self.reader(reader_name), RoomsQuery(query=query, wing=wing, cursor=cursor))
+        page = self.searcher.rooms(self.reader(reader_name), RoomsQuery(query, wing, cursor, limit))
         return rooms_json(page.rooms, page.next)
+
+    def recent(self, reader_name: str, room: str | None = None, days: int = 7, limit: int = 50) -> Json:
+        """Notes that changed in the last days, newest first (`palace.search.recent`)."""
+        asked = RecentQuery(room, days, limit)
+        find = self._once("finder", lambda: Finder(self.graph, _State(self)))
+        return recent(self.catalogue, find, self.reader(reader_name), asked, datetime.now(UTC))
+
+    def remember(self, reader_name: str, text: str, title: str | None = None) -> Json:
+        """Keep a text as a candidate in the inbox of the reader's own cube: `{"ref", "title", "path", "cube", "room", "new"}`.
+
+        Raises UsageError for a reader that may not write, or an empty text.
+        """
+        entry = self.settings.readers.get(reader_name)
+        if entry is None or not entry.write:
+            raise UsageError(f"The reader {reader_name!r} may not write.", "Its settings have to say: write = true")
+        cube = inbox.home(reader_name, entry.cubes)
+        memory = inbox.Memory(reader_name, cube, text, inbox.title_of(text, title), datetime.now(UTC))
+        new = inbox.keep(self.settings, memory)
+        ref = memory.ref
+        return {"ref": ref.id, "title": memory.title, "path": ref.path, "cube": cube, "room": "inbox/inbox", "new": new}
 
     def read(self, reader_name: str, ref: str, lines: tuple[int, int] | None = None) -> Json:
         """A note's text, or some lines of it."""
@@ -245,6 +272,18 @@ class Library:
         }
         if files:
             out["files"] = self._files()
+        return out
+
+    def status_of(self, reader_name: str, *, files: bool = False) -> Json:
+        """The same as one reader may see it: what is in other cubes is neither named nor counted."""
+        cubes = sorted(self.reader(reader_name).cubes)
+        current = manifest.current(self.settings)
+        counted = self.catalogue.counts_in(cubes)
+        if current is not None and GLOBAL in cubes:
+            counted["problems"] += current.problems
+        out = self.status() | counted
+        if files:
+            out["files"] = [file for file in self._files() if file["cube"] in cubes]
         return out
 
     def verify(self, *, repair: bool = False) -> Json:

@@ -169,6 +169,19 @@ class Inject(_Part):
     """How many milliseconds a request waits for its memory at most; then it goes on with what is there."""
 
 
+class Serve(_Part):
+    """Where `dualwall serve` listens, when it runs the night by itself, and how much one client may ask."""
+
+    listen: str = "127.0.0.1:8377"
+    """HOST:PORT. Beyond localhost it listens only when a reader has a token."""
+    hosts: tuple[str, ...] = ()
+    """Names by which clients reach this machine, beside localhost and IP addresses; others are refused."""
+    schedule: str = "50 2 * * *"
+    """When the night runs, as a crontab says it, in UTC; a missed one is run at once. "" leaves it to your own timer."""
+    rate: Annotated[int, Field(ge=1, le=1_000_000)] = 1200
+    """How many requests a minute one reader may send, or one address without a token."""
+
+
 class Settings(_Part):
     """The whole file. Paths are absolute after loading (`palace.configuration`)."""
 
@@ -194,6 +207,8 @@ class Settings(_Part):
     """How answers are ranked."""
     inject: Inject = Inject()
     """What is put before an agent's responses."""
+    serve: Serve = Serve()
+    """The server."""
 
     @property
     def default_reader(self) -> str:

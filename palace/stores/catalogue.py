@@ -298,6 +298,41 @@ class Catalogue:
             found = cx.execute("SELECT cube, vault, count(*) FROM ledger GROUP BY cube, vault")
             return {(c, v): int(n) for c, v, n in found}
 
+    def counts_in(self, cubes: Sequence[str]) -> dict[str, int]:
+        """`notes`, `chunks`, `pending` (chunks without dense vector), `problems`, `open` (half-written) of these cubes."""
+        here = f"cube IN ({_marks(cubes)})"
+        counts = {
+            "notes": f"SELECT count(*) FROM ledger WHERE {here}",
+            "chunks": f"SELECT count(*) FROM chunk WHERE note_id IN (SELECT id FROM ledger WHERE {here})",
+            "pending": f"SELECT count(*) FROM chunk WHERE dense = 0 AND note_id IN (SELECT id FROM ledger WHERE {here})",
+            "open": f"SELECT count(*) FROM ledger WHERE state != 'done' AND {here}",
+        }
+        bad = (
+            f"SELECT count(*) FROM (SELECT id FROM ledger WHERE stale AND {here} "
+            f"UNION SELECT note_id FROM refused WHERE state = 'quarantined' AND {here})"
+        )
+        with self.database.read() as cx:
+            found = {name: int(cx.execute(sql, cubes).fetchone()[0]) for name, sql in counts.items()}
+            return found | {"problems": int(cx.execute(bad, (*cubes, *cubes)).fetchone()[0])}
+
+    def changed(self, since: str, scope: Scope, limit: int) -> list[LedgerRow]:
+        """Notes inside the scope that changed at `since` (ISO 8601, UTC, to the second) or later, newest first."""
+        cubes = sorted(scope.cubes)
+        out: list[LedgerRow] = []
+        with self.database.read() as cx:
+            found = cx.execute(
+                f"SELECT {_ROW} FROM ledger WHERE modified >= ? AND state = 'done' AND cube IN ({_marks(cubes)}) "
+                "ORDER BY modified DESC, id",
+                (since, *cubes),
+            )
+            for row in map(_row, found):
+                here = [p.address for p in placements_from(row.placements)]
+                if scope.admits(row.ref.cube, [a.place for a in here], [a.wing for a in here], row.status):
+                    out.append(row)
+                if len(out) == limit:
+                    break
+        return out
+
     # -- links -------------------------------------------------------------------------------------------------------
     def unresolved_sources(self) -> list[NoteId]:
         """Notes whose links may point elsewhere now, since notes of that name came or went."""

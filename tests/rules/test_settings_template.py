@@ -21,6 +21,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "ingest": shapes.Ingest,
     "search": shapes.Search,
     "inject": shapes.Inject,
+    "serve": shapes.Serve,
 }
 AGENT = Agent("dev-cat", "Agents/[dev] cat!", {"system_config": ("SOUL.md",), "diary": ("memory/*.md",)})
 
