@@ -116,16 +116,14 @@ class Searcher:
         """
         if self.embedder is None or self.vectors.share(reader.scope()) < _SURE_SHARE:
             return None
-        payloads = (r.payload for r in self.vectors.scroll())
-        return calibrate(known_questions(payloads), partial(self._probe, reader.scope()), self.embedder.fingerprint)
+        known = known_questions(self.vectors.scroll())
+        return calibrate(known, partial(self._probe, reader.scope()), self.embedder.fingerprint)
 
     def _probe(self, scope: Scope, known: Known) -> Signs | None:
-        """What a known question finds beside the note that it was taken from."""
+        """What a known question finds beside the chunk that it was taken from."""
         question = self._ask(known.text)
         legs = self._run(question, scope)
-        return self._signs(
-            question, {n: [s for s in leg if s.note_id != known.source] for n, leg in legs.items()}, scope
-        )
+        return self._signs(question, {n: [s for s in leg if s.id != known.source] for n, leg in legs.items()}, scope)
 
     def _find(self, question: Question, where: Where, *, around: bool) -> _Found:
         legs = self._run(question, where.scope)

@@ -1,9 +1,13 @@
 """The miss floor: below which strength of the best candidate nothing is better than noise.
 
-Two signs are added, each standardised by what true questions of the same palace give: the best cosine, and coverage,
-the share of the question's attainable BM25 that one chunk has. The floor is the strength that a few true questions in
-a hundred fail to reach. What no score tells is a question of the palace's own field whose answer is not there: a hit
-means near, never answered.
+Two signs are added, each standardised by what known questions of the same palace give: the best cosine, and coverage,
+the share of the question's attainable BM25 that one chunk has. The floor is the strength that a few known questions in
+a hundred fail to reach.
+
+A known question is a sentence of a chunk, asked of all other chunks: what stands elsewhere on its matter is what a
+true question finds. Titles and headings are none: those of a series find each other, word for word, and a floor drawn
+from them loses every true question (docs/decisions/0007-miss-floor.md). What no score tells is a question of the palace's
+own field whose answer is not there: a hit means near, never answered.
 """
 
 import hashlib
@@ -15,8 +19,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from palace.stores.payload import Payload
-from palace.vocabulary import NoteId
+from palace.stores.ports import Record
+from palace.vocabulary import ChunkId
 
 LOST = 0.02
 """Share of true questions that the floor may lose."""
@@ -25,8 +29,10 @@ LEAST = 30
 MOST = 200
 """Questions of one calibration."""
 _LEAST_SPREAD = 1e-3
-_SHORTEST, _LONGEST = 12, 400
+_SHORTEST, _LONGEST = 24, 300
 """Characters of a question; ideographs count threefold."""
+_LEAST_LETTERS = 0.6
+"""Share of letters and blanks in a sentence; less is a table, code or an address."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _LINK = re.compile(r"!?\[\[(?P<target>[^\]|#]*)[^\]|]*(?:\|(?P<alias>[^\]]*))?\]\]")
 
@@ -67,28 +73,22 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A question whose answer the palace has. `source`: the note that it was taken from."""
+    """A question that the palace can say something to. `source`: the chunk that it was taken from."""
 
     text: str
-    source: NoteId
+    source: ChunkId
 
 
-def known_questions(payloads: Iterable[Payload], most: int = MOST) -> list[Known]:
-    """Questions that the palace's own notes answer: headings, titles and sentences around links; the same every time.
-
-    One of each kind a chunk at most; of all of them `most`, drawn by hash.
-    """
-    drawn: list[tuple[bytes, str, NoteId]] = []
-    for payload in payloads:
-        for text in _texts(payload):
-            key = hashlib.sha256(f"{payload.note_id}\x00{text}".encode("utf-8", "replace")).digest()
-            # A heap of the smallest, so that a large palace costs no memory: its first is the largest of them.
-            entry = (bytes(255 - b for b in key), text, payload.note_id)
-            if len(drawn) < most:
-                heapq.heappush(drawn, entry)
-            elif entry > drawn[0] and entry not in drawn:
-                heapq.heappushpop(drawn, entry)
-    return [Known(text, note) for _, text, note in sorted(set(drawn))]
+def known_questions(records: Iterable[Record], most: int = MOST) -> list[Known]:
+    """A sentence each of `most` chunks, drawn by hash: the same palace asks the same questions."""
+    drawn: list[tuple[bytes, ChunkId, str]] = []  # a heap whose first is the next to go, so memory stays small
+    for record in records:
+        key = hashlib.sha256(record.id.encode()).digest()
+        if len(drawn) < most or key > drawn[0][0]:
+            sentence = min(_sentences(record.payload.text), key=_hash, default="")
+            if sentence:
+                (heapq.heappush if len(drawn) < most else heapq.heappushpop)(drawn, (key, record.id, sentence))
+    return [Known(text, chunk) for _, chunk, text in sorted(drawn)]
 
 
 def calibrate(known: Iterable[Known], probe: Callable[[Known], Signs | None], model: str) -> Floor | None:
@@ -104,16 +104,15 @@ def calibrate(known: Iterable[Known], probe: Callable[[Known], Signs | None], mo
     return replace(floor, floor=float(np.quantile(strengths, LOST)))
 
 
-def _texts(payload: Payload) -> Iterator[str]:
-    heading = payload.heading_path[-1] if payload.heading_path else ""
-    linked = next(iter(_linked_sentences(payload.text)), "")
-    for text in dict.fromkeys((payload.title, heading, linked)):
-        if len(text) >= (_SHORTEST if text.isascii() else _SHORTEST // 3):
-            yield text
+def _sentences(text: str) -> Iterator[str]:
+    """Sentences of a chunk that could be asked, links shown as Obsidian shows them."""
+    for sentence in _SENTENCE_END.split(_LINK.sub(lambda m: m["alias"] or m["target"], text)):
+        words = " ".join(sentence.strip("#>*-+ \t").split())
+        letters = sum(c.isalpha() or c == " " for c in words)
+        if (len(words) if words.isascii() else 3 * len(words)) < _SHORTEST or letters < _LEAST_LETTERS * len(words):
+            continue
+        yield words[:_LONGEST]
 
 
-def _linked_sentences(text: str) -> Iterator[str]:
-    """Sentences that hold a wikilink, the link shown as Obsidian shows it."""
-    for sentence in _SENTENCE_END.split(text):
-        if "[[" in sentence:
-            yield " ".join(_LINK.sub(lambda m: m["alias"] or m["target"], sentence).split())[:_LONGEST]
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()

@@ -300,3 +300,37 @@ def test_a_reader_without_notes_gets_a_miss() -> None:
     assert searcher.search("prune", nobody).status == "miss"
     assert searcher.rooms(nobody, RoomsQuery()).rooms == ()
     assert NoteId(PLAN.ref.id) not in json.dumps(answer_json(searcher.search("ai-fortune", nobody)))
+
+
+def garden() -> list[Leaf]:
+    beds, tasks = (
+        ("leeks", "tomatoes", "roses", "beans", "squash", "thyme"),
+        ("water", "prune", "sow", "mulch", "harvest"),
+    )
+    return [
+        Leaf(
+            f"{task} {bed}",
+            (f"In spring we {task} the {bed} beds by the south wall.", f"Notes on {bed}: {task} early."),
+        )
+        for bed in beds
+        for task in tasks
+    ]
+
+
+def test_a_palace_draws_its_floor_and_tells_strange_questions() -> None:
+    palace = SmallPalace(garden())
+    floor = palace.searcher().calibrate(ME)
+    assert floor is not None
+    assert (floor.model, floor.n > 30) == ("hashed-words", True)
+    searcher = SmallPalace(garden(), floor=floor).searcher()
+    assert searcher.search("when do we water the roses in spring", ME).status == "hit"
+    strange = searcher.search("quarterly revenue forecast spreadsheet macros", ME)
+    assert strange.status == "miss"
+    assert strange.receipt.floors["strength"] < strange.receipt.floors["floor"]
+
+
+def test_without_a_model_vectors_or_notes_there_is_no_floor_to_draw() -> None:
+    waiting = [Leaf(leaf.title, leaf.texts, embedded=False) for leaf in garden()]
+    assert SmallPalace(garden(), embedder=None).searcher().calibrate(ME) is None
+    assert SmallPalace(waiting).searcher().calibrate(ME) is None
+    assert SmallPalace(LEAVES).searcher().calibrate(ME) is None

@@ -7,43 +7,40 @@ import pytest
 
 from palace.search.floor import LEAST, Floor, Known, Signs, calibrate, known_questions
 from palace.stores.payload import Payload
-from palace.vocabulary import NoteId, Sha256
+from palace.stores.ports import Record
+from palace.vocabulary import ChunkId, NoteId, Sha256
 
 
-def chunk(note: str, title: str, *headings: str, text: str = "") -> Payload:
+def chunk(name: str, text: str) -> Record:
     digest = Sha256("a" * 64)
-    return Payload(
-        cube_id="global", note_id=NoteId(note), wing=(), room=(), place=(), vault="v", path=f"{note}.md", title=title,
-        heading_path=headings, section="", tags=(), aliases=(), kind="note", status="active", trust="owner",
-        created=None, modified=None, valid_from=None, invalid_at=None, lines=(1, 1), span=(0, 1), text=text,
-        note_sha256=digest, chunk_sha256=digest, passage_sha256=digest, model="m", generation=1,
+    payload = Payload(
+        cube_id="global", note_id=NoteId("n"), wing=(), room=(), place=(), vault="v", path="n.md", title="n",
+        heading_path=(), section="", tags=(), aliases=(), kind="note", status="active", trust="owner", created=None,
+        modified=None, valid_from=None, invalid_at=None, lines=(1, 1), span=(0, 1), text=text, note_sha256=digest,
+        chunk_sha256=digest, passage_sha256=digest, model="m", generation=1,
     )  # fmt: skip
+    return Record(ChunkId(name), payload, has_dense=True)
 
 
-def test_questions_are_titles_headings_and_sentences_around_links() -> None:
-    payloads = [
-        chunk(
-            "a",
-            "How to grow leeks",
-            "Beds",
-            "Watering in dry summers",
-            text="Leeks like [[Rich Soil|good soil]]. More.",
-        ),
-        chunk("b", "短", "如何学会考试", text="参见[[个人查找搜索系统#用法]]的价值。后文。"),
-    ]
-    texts = {k.text for k in known_questions(payloads)}
-    assert texts == {
-        *("How to grow leeks", "Watering in dry summers", "Leeks like good soil."),
-        *("如何学会考试", "参见个人查找搜索系统的价值。"),
-    }
-    assert {k.source for k in known_questions(payloads)} == {"a", "b"}
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("- Leeks like [[Rich Soil|good soil]] and sun.", "Leeks like good soil and sun."),
+        ("Short. The beds want water twice a week.", "The beds want water twice a week."),
+        ("参见[[个人查找搜索系统#用法]]的价值。短句。", "参见个人查找搜索系统的价值。"),
+        ("| 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 |\n```\nx = f(y)[0] + {1: 2, 3: 4}\n```", None),
+        ("", None),
+    ],
+)
+def test_a_question_is_a_sentence_of_a_chunk(text: str, question: str | None) -> None:
+    assert [k.text for k in known_questions([chunk("a", text)])] == ([question] if question else [])
 
 
 def test_the_same_questions_are_drawn_whatever_the_order() -> None:
-    payloads = [chunk(str(i), f"A note about number {i}") for i in range(500)]
-    drawn = known_questions(payloads, 50)
-    assert len(drawn) == 50
-    assert drawn == known_questions(reversed(payloads), 50) == known_questions(payloads * 2, 50)
+    records = [chunk(str(i), f"A sentence about the number {i} of a note.") for i in range(500)]
+    drawn = known_questions(records, 50)
+    assert len(drawn) == len({k.source for k in drawn}) == 50
+    assert drawn == known_questions(reversed(records), 50)
 
 
 def signs_of(known: Known) -> Signs | None:
@@ -52,7 +49,7 @@ def signs_of(known: Known) -> Signs | None:
 
 
 def test_two_in_a_hundred_true_questions_lie_under_the_floor() -> None:
-    known = [Known(str(i), NoteId("a")) for i in range(0, 1000, 5)]
+    known = [Known(str(i), ChunkId("a")) for i in range(0, 1000, 5)]
     floor = calibrate(known, signs_of, "m")
     assert floor is not None
     assert floor.n == 180
@@ -63,13 +60,13 @@ def test_two_in_a_hundred_true_questions_lie_under_the_floor() -> None:
 
 
 def test_too_few_answers_give_no_floor() -> None:
-    known = [Known("1", NoteId("a"))] * (LEAST - 1)
+    known = [Known("1", ChunkId("a"))] * (LEAST - 1)
     assert calibrate(known, signs_of, "m") is None
     assert calibrate([], signs_of, "m") is None
 
 
 def test_a_palace_of_one_text_over_and_over_has_a_floor_too() -> None:
-    floor = calibrate([Known("500", NoteId("a"))] * LEAST, signs_of, "m")
+    floor = calibrate([Known("500", ChunkId("a"))] * LEAST, signs_of, "m")
     assert floor is not None
     assert floor.floor == pytest.approx(0.0)
 
