@@ -1,6 +1,7 @@
 """Top-level blocks of a body, and where each may be cut. Pure."""
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from palace.vocabulary import Block, BlockKind
 
@@ -67,7 +68,8 @@ class Blocks:
             while end > start and body[end - 1] in _BLANK:
                 end -= 1  # noqa: PLW2901 - most often one step
             if end > start:
-                out.append(Block(kind, start + offset, end + offset, self._inner(i, start, end, offset)))
+                inner = self._inner(i, start, end, offset) if end - start > _LONG or i in self._cuts else ()
+                out.append(Block(kind, start + offset, end + offset, inner))
         if at < len(body) and not body[at:].isspace():
             out.append(self._between(at, len(body), offset))
         return tuple(out)
@@ -76,7 +78,7 @@ class Blocks:
         cuts: Sequence[int] = self._cuts.get(index, ())
         if end - start > _LONG:
             cuts = list(_with_lines(self._body, start, end, cuts))
-        return tuple([c + offset for c in cuts if c < end]) if cuts else ()
+        return tuple([c + offset for c in cuts if c < end])
 
     def _between(self, start: int, end: int, offset: int) -> Block:
         raw = self._body[start:end]
@@ -90,10 +92,8 @@ def _with_lines(body: bytes, start: int, end: int, cuts: Sequence[int]) -> Itera
     """The cuts, and line starts inside the pieces that are still long."""
     for border in (*cuts, end):
         if border - start > _LONG:
-            at = body.find(b"\n", start, border - 1) + 1
-            while at:
-                yield at
-                at = body.find(b"\n", at, border - 1) + 1
+            lines = body[start:border].splitlines(keepends=True)
+            yield from accumulate(map(len, lines[1:-1]), initial=start + len(lines[0])) if len(lines) > 1 else ()
         if border < end:
             yield border
         start = border

@@ -105,7 +105,8 @@ class Body:
         raw = self._bytes[start:end].rstrip(b"\r\n")
         atx = _ATX.match(raw)
         if atx:
-            text = _CLOSING.sub(b"", raw[atx.end() :].rstrip()).strip().decode()
+            inner = raw[atx.end() :].rstrip()
+            text = (_CLOSING.sub(b"", inner) if inner.endswith(b"#") else inner).strip().decode()
         else:  # underlined
             text = _CONTINUED.sub(" ", raw[: raw.rfind(b"\n")].decode().strip())
         span = start + self._offset, start + self._offset + len(raw)
