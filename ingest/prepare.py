@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 
 from ingest.chunk import Sizes, chunk_note
-from ingest.source import Seen
+from ingest.source import Seen, open_file
 from palace.embedding import tokens
 from palace.embedding.sparse import Bm25Embedder
 from palace.names import fold, nfc
@@ -97,7 +97,8 @@ class Preparer:
             limit = self._recipe.max_bytes // (1024 * 1024)
             return _refused(seen, known, title, ("too-large", f"is larger than {limit} MB", "Split the note."))
         try:
-            data = Path(seen.file).read_bytes()
+            with open_file(seen.file) as stream:
+                data = stream.read()
         except OSError as error:
             hint = "See that the file is there and readable, then run `dualwall nightly` again."
             return _refused(seen, known, title, ("unreadable", f"cannot be read: {error.strerror}", hint))

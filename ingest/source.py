@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from pathspec import GitIgnoreSpec
 
@@ -139,10 +140,15 @@ def hashed(seen: Iterable[Seen], known: Mapping[NoteId, tuple[Stat, str]], now_n
 def with_hash(note: Seen) -> Seen:
     """The note with the hash of its file, or as it was when the file cannot be read: then its reading says why."""
     try:
-        with Path(note.file).open("rb") as stream:
+        with open_file(note.file) as stream:
             return _with_hash(note, Sha256(hashlib.file_digest(stream, "sha256").hexdigest()))
     except OSError:
         return note
+
+
+def open_file(path: str) -> BinaryIO:
+    """A regular file for reading; OSError for a symlink that took its place since it was seen."""
+    return os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb")
 
 
 def digest(scan: PrivateScan) -> str:

@@ -216,7 +216,7 @@ class Library:
         from palace.search.receipt import Reading, reading_json  # noqa: PLC0415
 
         row = self.find(reader_name, ref)
-        text, digest = self._text(row)
+        text, changed = self._text(row)
         kept = text.split("\n")
         first, last = lines or (1, len(kept))
         if not 1 <= first <= last:
@@ -232,8 +232,8 @@ class Library:
                 rooms=rooms,
                 text="\n".join(kept[first - 1 : last]),
                 lines=(first, last),
-                note_sha256=digest,
-                stale=row.stale or digest != row.sha256,
+                note_sha256=row.sha256,
+                stale=row.stale or changed,
             )
         )
 
@@ -367,14 +367,20 @@ class Library:
             return by_path
         return list(dict.fromkeys(n.note_id for n in self.catalogue.find([name_key(name)], reader.scope())))
 
-    def _text(self, row: LedgerRow) -> tuple[str, str]:
-        """A note's text and the SHA-256 of the bytes shown; from its chunks when the file is gone."""
+    def _text(self, row: LedgerRow) -> tuple[str, bool]:
+        """A note's text as it was ingested, and whether its file still holds that.
+
+        A file is shown only while its bytes are the ones that went through the walls: one that was replaced since, by a
+        link to another cube's file perhaps, is not; then the chunks tell what the note said.
+        """
         try:
             data = Path(row.file).read_bytes()
         except OSError:
-            records = sorted(self.vectors.scroll([row.ref.id]), key=lambda r: r.payload.span)
-            data = "\n\n".join(r.payload.text for r in records).encode()
-        return data.decode("utf-8-sig", "replace"), sha256(data).hexdigest()
+            data = b""
+        if sha256(data).hexdigest() == row.sha256:
+            return data.decode("utf-8-sig", "replace"), False
+        records = sorted(self.vectors.scroll([row.ref.id]), key=lambda r: r.payload.span)
+        return "\n\n".join(r.payload.text for r in records), True
 
     def _files(self) -> list[Json]:
         refused = self.catalogue.refusals()

@@ -5,9 +5,11 @@ is neither. Speed comes from several threads over one session that has one threa
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -85,14 +87,16 @@ class Description:
 
 
 class FastEmbedder:
-    """The port over one fastembed model. Thread-safe."""
+    """The port over one fastembed model, which `engine` loads when the first text comes. Thread-safe."""
 
-    def __init__(self, engine: "TextEmbedding", description: Description, workers: int) -> None:
+    def __init__(self, engine: "Callable[[], TextEmbedding]", description: Description, workers: int) -> None:
         self.fingerprint = description.fingerprint
         self.dimensions = description.dimensions
         self.max_tokens = description.max_tokens
         self._prefixes = description.prefixes
-        self._engine = engine
+        self._load = engine
+        self._loaded: TextEmbedding | None = None
+        self._loading = threading.Lock()
         self._workers = ThreadPoolExecutor(workers, thread_name_prefix="embed")
 
     def passages(self, texts: Sequence[str]) -> Iterator[Vector]:
@@ -109,7 +113,13 @@ class FastEmbedder:
 
     def _embed(self, text: str) -> Vector:
         whole = text.encode("utf-8", "replace").decode("utf-8")
-        return unit(np.asarray(next(iter(self._engine.embed([whole], batch_size=1))), np.float32))
+        return unit(np.asarray(next(iter(self._engine().embed([whole], batch_size=1))), np.float32))
+
+    def _engine(self) -> "TextEmbedding":
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +144,13 @@ class _Pieces:
 
 
 def _default(embedding: Embedding, folder: Path) -> FastEmbedder:
+    prefixes = Prefixes.of(embedding)
+    identity = fingerprint(model.NAME, model.identity(embedding.vocabulary), prefixes)
+    description = Description(identity, model.DIMENSIONS, model.MAX_TOKENS, prefixes)
+    return FastEmbedder(partial(_default_engine, folder), description, embedding.workers)
+
+
+def _default_engine(folder: Path) -> "TextEmbedding":
     from fastembed import TextEmbedding  # noqa: PLC0415
     from fastembed.common.model_description import ModelSource, PoolingType  # noqa: PLC0415
 
@@ -156,9 +173,7 @@ def _default(embedding: Embedding, folder: Path) -> FastEmbedder:
     inner: Any = engine.model  # typed for a tokenizer of `tokenizers`; read for `encode_batch` alone
     inner.tokenizer = _Pieces(load_pieces(folder), model.MAX_TOKENS)
     inner.load_onnx_model()
-    prefixes = Prefixes.of(embedding)
-    identity = fingerprint(model.NAME, model.identity(embedding.vocabulary), prefixes)
-    return FastEmbedder(engine, Description(identity, model.DIMENSIONS, model.MAX_TOKENS, prefixes), embedding.workers)
+    return engine
 
 
 def _from_hub(embedding: Embedding) -> FastEmbedder:
@@ -172,4 +187,4 @@ def _from_hub(embedding: Embedding) -> FastEmbedder:
     truncation = getattr(getattr(engine.model, "tokenizer", None), "truncation", None) or {}
     limit = int(truncation.get("max_length", model.MAX_TOKENS))
     identity = fingerprint(found.name.rpartition("/")[2], found.identity, prefixes)
-    return FastEmbedder(engine, Description(identity, found.dimensions, limit, prefixes), embedding.workers)
+    return FastEmbedder(lambda: engine, Description(identity, found.dimensions, limit, prefixes), embedding.workers)
