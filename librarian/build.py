@@ -3,12 +3,11 @@
 Runs under the lock of the data folder, which the caller holds.
 """
 
-import errno
+import collections
 import hashlib
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -61,7 +60,6 @@ class _Run:
     scans: dict[str, list[Row]]
     report: Report
     earlier: dict[NoteKey, Entry] = field(default_factory=dict)
-    problems: list[tuple[str, Problem]] = field(default_factory=list)
 
     @property
     def mirrors(self) -> dict[str, Path]:
@@ -86,7 +84,7 @@ def build(settings: Settings, *, dry_run: bool = False, full: bool = False, repo
     mirror that changes meanwhile; the current generation stands in every case.
     """
     begin = time.perf_counter()
-    with _faults_of_the_disk(settings):
+    with shelve.faults_of_the_disk(settings.palace):
         run = _look(settings, report, dry_run=dry_run, full=full)
         if not full and _unchanged(run, dry_run=dry_run):
             result = _nothing(run)
@@ -108,11 +106,15 @@ def _look(settings: Settings, report: Report, *, dry_run: bool, full: bool) -> _
 
 
 def _readable(settings: Settings) -> bool:
+    """Whether the current generation's own files can be read to their ends."""
     try:
         generation = manifest.current(settings)
-        return generation is None or any(True for _ in manifest.read(generation.folder / manifest.MANIFEST))
+        if generation is not None:
+            collections.deque(manifest.read(generation.folder / manifest.MANIFEST), maxlen=0)
+            manifest.read_problems(generation.folder / manifest.PROBLEMS)
     except DualwallError:
         return False
+    return True
 
 
 def _unchanged(run: _Run, *, dry_run: bool) -> bool:
@@ -283,19 +285,3 @@ def _counts(notes: int, rooms: int, read: int, changes: Difference) -> dict[str,
         "relinked": len(changes.relinked),
         "gone": len(changes.gone),
     }
-
-
-@contextmanager
-def _faults_of_the_disk(settings: Settings) -> Iterator[None]:
-    """A full disk, a missing right, a file that went away: what happened, where, and what to do next."""
-    try:
-        yield
-    except OSError as error:
-        where = error.filename2 or error.filename or settings.palace
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            message, hint = f"The disk is full: {where} could not be written.", "Free some space, then run it again."
-        elif isinstance(error, FileNotFoundError):
-            message, hint = f"{where} went away while the palace was built.", "Run it again when sync is done."
-        else:
-            message, hint = f"{where}: {error.strerror}.", "dualwall doctor says more about the data folder."
-        raise DualwallError(f"{message} The palace is as it was.", hint) from error

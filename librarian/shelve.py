@@ -5,7 +5,8 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -135,6 +136,22 @@ def keep(palace: Path, current: int | None, generations: int, building: int | No
         keeps = number == building if name.endswith(_PARTIAL) else number in kept
         if number is not None and not keeps:
             shutil.rmtree(palace / name)
+
+
+@contextmanager
+def faults_of_the_disk(palace: Path) -> Iterator[None]:
+    """A full disk, a missing right, a file that went away: what happened, where, and what to do next."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename2 or error.filename or palace
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            message, hint = f"The disk is full: {where} could not be written.", "Free some space, then run it again."
+        elif isinstance(error, FileNotFoundError):
+            message, hint = f"{where} went away while the palace was built.", "Run it again when sync is done."
+        else:
+            message, hint = f"{where}: {error.strerror}.", "dualwall doctor says more about the data folder."
+        raise DualwallError(f"{message} The palace is as it was.", hint) from error
 
 
 def _beside(source: str, target: str, tally: Tally, why: OSError) -> None:

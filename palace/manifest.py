@@ -8,6 +8,7 @@ File names may be no UTF-8: they are kept with surrogate escapes, in the files a
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
@@ -95,13 +96,10 @@ def current(settings: Settings) -> Generation | None:
     if number is None:
         return None
     folder = settings.palace / folder_name(number)
-    try:
-        with (folder / GENERATION).open(encoding="utf-8", errors="surrogateescape") as stream:
-            return _generation(json.load(stream), folder)
-    except FileNotFoundError:
+    if not folder.is_dir():
         return None
-    except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(settings.palace / CURRENT / GENERATION) from error
+    with _whole(folder / GENERATION):
+        return _generation(next(_lines(folder / GENERATION), {}), folder)
 
 
 def write_generation(generation: Generation) -> None:
@@ -119,11 +117,9 @@ def write(path: Path, entries: Iterable[Entry]) -> None:
 def read(path: Path) -> Iterator[Entry]:
     """A manifest's entries, sorted by vault and path. Raises DualwallError when the file is damaged."""
     addresses: dict[tuple[str, str, str], RoomAddress] = {}
-    try:
+    with _whole(path):
         for line in _lines(path):
             yield _entry(line, addresses)
-    except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(path) from error
 
 
 def write_skipped(path: Path, skipped: Iterable[Skipped]) -> None:
@@ -132,8 +128,9 @@ def write_skipped(path: Path, skipped: Iterable[Skipped]) -> None:
 
 
 def read_skipped(path: Path) -> list[Skipped]:
-    """The files that stand on no shelf; empty when the file is not there."""
-    return [Skipped(**line) for line in _lines(path)] if path.exists() else []
+    """The files that stand on no shelf. Raises DualwallError when the file is damaged."""
+    with _whole(path):
+        return [Skipped(**line) for line in _lines(path)]
 
 
 def write_problems(path: Path, problems: Iterable[tuple[str, Problem]]) -> None:
@@ -142,8 +139,9 @@ def write_problems(path: Path, problems: Iterable[tuple[str, Problem]]) -> None:
 
 
 def read_problems(path: Path) -> list[tuple[str, Problem]]:
-    """A generation's Problems, each with its vault; empty when the file is not there."""
-    return [(line.pop("vault"), Problem(**line)) for line in _lines(path)] if path.exists() else []
+    """A generation's Problems, each with its vault. Raises DualwallError when the file is damaged."""
+    with _whole(path):
+        return [(line.pop("vault"), Problem(**line)) for line in _lines(path)]
 
 
 def _generation(values: _Json, folder: Path) -> Generation:
@@ -206,6 +204,15 @@ def _lines(path: Path) -> Iterator[_Json]:
             yield json.loads(line)
 
 
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """A file that is not there, is no JSON, or not of its shape, is damaged: it never counts as empty."""
+    try:
+        yield
+    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+        raise DualwallError(f"{path} is damaged.", "Build the palace anew: dualwall librarian build --full") from error
+
+
 def _replace(path: Path, values: Iterable[_Json]) -> None:
     part = path.with_name(f"{path.name}.part")
     with part.open("w", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
@@ -218,7 +225,3 @@ def _replace(path: Path, values: Iterable[_Json]) -> None:
 def _dump(stream: TextIO, values: Iterable[_Json]) -> None:
     encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
     stream.writelines(encode(value) + "\n" for value in values)
-
-
-def _damaged(path: Path) -> DualwallError:
-    return DualwallError(f"{path} is damaged.", "Build the palace anew: dualwall librarian build --full")

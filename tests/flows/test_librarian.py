@@ -377,11 +377,17 @@ def test_a_damaged_palace_is_found_and_built_anew(house: House) -> None:
     assert verify(house.settings) == []
 
 
-def test_a_damaged_manifest_says_how_to_mend_it(house: House) -> None:
-    house.write(NOTES)
+@pytest.mark.parametrize("name", [manifest.MANIFEST, manifest.GENERATION, manifest.PROBLEMS])
+def test_a_damaged_file_of_the_palace_says_how_to_mend_it(house: House, name: str) -> None:
+    house.write(NOTES | RESERVED)
     house.build()
-    (house.current.folder / manifest.MANIFEST).write_text('{"cube": "glo')
+    file = house.current.folder / name
+    whole = file.read_text()
+    file.write_text(whole[:-9])
     house.write({"more.md": "x"})
+    with pytest.raises(DualwallError, match="--full"):
+        house.build()
+    file.unlink()
     with pytest.raises(DualwallError, match="--full"):
         house.build()
     assert house.build(full=True).generation == 2
