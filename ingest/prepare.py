@@ -15,7 +15,6 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 
 from ingest.chunk import Sizes, chunk_note
 from ingest.source import Seen, open_file

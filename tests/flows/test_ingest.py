@@ -180,7 +180,7 @@ def test_the_vault_is_the_same_to_the_byte(house: House) -> None:
 def test_a_note_replaced_by_a_link_to_another_cubes_file_shows_what_was_ingested(house: House) -> None:
     house.night()
     secret = house.folder / "secret.md"
-    secret.write_text("The canary is KINGFISHER.\n")
+    secret.write_text("The canary is OSPREY.\n")
     with house.library() as library:
         row = library.find("scout", "Agents/scout/memory/2026-11-30.md")
         file = Path(row.file)
@@ -188,9 +188,9 @@ def test_a_note_replaced_by_a_link_to_another_cubes_file_shows_what_was_ingested
         file.unlink()
         file.symlink_to(secret)
         found = library.read("scout", row.ref.id)
-    assert "KINGFISHER" not in found["text"]
+    assert "OSPREY" not in found["text"]
     assert "ravens" in found["text"]
     assert found["stale"] is True
     house.ingest()
     with house.library() as library:
-        assert "KINGFISHER" not in str(library.search("scout", "canary KINGFISHER", rooms=["diary"]))
+        assert "OSPREY" not in str(library.search("scout", "canary OSPREY", rooms=["diary"]))
