@@ -18,6 +18,7 @@ from palace import settings as shapes
 from palace.settings import (
     Daily,
     Embedding,
+    Gateway,
     Ingest,
     Inject,
     Private,
@@ -71,6 +72,7 @@ def render(found: Found) -> str:
         ("search", Search),
         ("inject", Inject),
         ("serve", Serve),
+        ("gateway", Gateway),
     ):
         parts += ["", _comment(_meaning(Settings, name)), f"[{name}]"]
         parts += [line for key in model.model_fields for line in _key(model, key)]

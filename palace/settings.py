@@ -2,8 +2,9 @@
 
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 
 class _Part(BaseModel):
@@ -182,6 +183,31 @@ class Serve(_Part):
     """How many requests a minute one reader may send, or one address without a token."""
 
 
+class Gateway(_Part):
+    """The model's address behind the gateway, and how long it may take."""
+
+    upstream: str | None = None
+    """Where requests to /v1/… go on to: https://api.openai.com. Without one there is no gateway."""
+    timeout_connect: Annotated[float, Field(gt=0, le=600)] = 10.0
+    """How many seconds the upstream may take to be reached."""
+    timeout_read: Annotated[float, Field(gt=0, le=86_400)] = 600.0
+    """How many seconds it may say nothing, before its answer and within; a whole stream may take any time."""
+    max_body_bytes: Annotated[int, Field(ge=1024)] = 20 * 1024 * 1024
+    """A larger request goes on as it is, without memory."""
+
+    @field_validator("upstream")
+    @classmethod
+    def _address(cls, upstream: str | None) -> str | None:
+        if upstream is None:
+            return None
+        parts = urlsplit(upstream)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError('is no address of a server: write it as "https://api.openai.com"')
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("holds a password: the client's own Authorization goes on to the upstream")
+        return upstream
+
+
 class Settings(_Part):
     """The whole file. Paths are absolute after loading (`palace.configuration`)."""
 
@@ -209,6 +235,8 @@ class Settings(_Part):
     """What is put before an agent's responses."""
     serve: Serve = Serve()
     """The server."""
+    gateway: Gateway = Gateway()
+    """The gateway: a model's API with memory added to its requests."""
 
     @property
     def default_reader(self) -> str:

@@ -22,6 +22,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "search": shapes.Search,
     "inject": shapes.Inject,
     "serve": shapes.Serve,
+    "gateway": shapes.Gateway,
 }
 AGENT = Agent("dev-cat", "Agents/[dev] cat!", {"system_config": ("SOUL.md",), "diary": ("memory/*.md",)})
 
