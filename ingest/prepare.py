@@ -30,6 +30,8 @@ from palace.stores.ports import Sparse
 from palace.vocabulary import Chunk, ParsedNote, Problem, PropertyValue, Sha256, Status
 
 _JOBS_A_TASK = 16
+_MOST_TAGS = 500
+"""Tags of a note that are kept: each of its chunks carries them all."""
 _PARALLEL_FROM = 200
 """Fewer notes than this are prepared here: starting workers costs more than they save."""
 
@@ -125,7 +127,7 @@ class Preparer:
             title,
             chunks=chunks,
             sparse=tuple(self._sparse.documents(words)),
-            tags=tuple(dict.fromkeys(fold(t.name) for t in note.tags)),
+            tags=tuple(dict.fromkeys(fold(t.name) for t in note.tags))[:_MOST_TAGS],
             aliases=note.aliases,
             links=tuple(LinkRow(link_key(k.target), k.target, k.link, k.alias, k.embed, k.line) for k in note.links),
             status=_status(properties.get("status"), seen.status),

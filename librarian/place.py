@@ -24,6 +24,10 @@ _HEX = re.compile(r"[0-9a-f]+")
 _CHANCE = re.compile(r"[a-f]2[a-f]|2fa")
 
 
+MOST_ROOMS = 100
+"""Rooms that one note's tags may put it in: each of its chunks carries them all."""
+
+
 @dataclass(frozen=True, slots=True)
 class GlobRule:
     """A rule of the settings, ready to match paths of a vault."""
@@ -87,7 +91,10 @@ def rooms_of_tags(
             problems.append(_reserved_tag(vault_path, tag, name))
         else:
             placements.append(made)
-    return unique(placements), tuple(problems)
+    rooms = unique(placements)
+    if len(rooms) > MOST_ROOMS:
+        problems.append(_too_many(vault_path, len(rooms)))
+    return rooms[:MOST_ROOMS], tuple(problems)
 
 
 def unique(placements: Iterable[Placement]) -> tuple[Placement, ...]:
@@ -186,6 +193,16 @@ def _address(wing: str, room: str) -> RoomAddress:
 @lru_cache(maxsize=_CACHED)
 def _reserved(label: str) -> str | None:
     return reserved(label)
+
+
+def _too_many(vault_path: str, rooms: int) -> Problem:
+    return Problem(
+        vault_path,
+        None,
+        "too-many-rooms",
+        f"Its tags name {rooms} rooms; it stands in the first {MOST_ROOMS} of them.",
+        "A note that is everywhere is nowhere: keep the tags that say where it belongs.",
+    )
 
 
 def _reserved_folder(root: str, parts: list[str], name: str) -> Problem:

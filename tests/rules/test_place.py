@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from librarian.place import PlaceRules, folder_rooms, glob_rules, home_of, place
+from librarian.place import MOST_ROOMS, PlaceRules, folder_rooms, glob_rules, home_of, place
 from palace.settings import Rule
 from palace.vocabulary import ParsedNote, Placement, RoomAddress, Tag
 
@@ -166,3 +166,9 @@ def test_nfd_and_nfc_are_one_room() -> None:
     assert len(placements) == 2
     assert isinstance(placements[1], Placement)
     assert placements[1].wing_label == "caf\u00e9"
+
+
+def test_a_note_that_names_a_room_a_line_stands_in_the_first_hundred() -> None:
+    placements, problems = place("a/b/c.md", note(*(f"t/{n}x" for n in range(500))), PlaceRules())
+    assert len(placements) == MOST_ROOMS + 1
+    assert [p.code for p in problems] == ["too-many-rooms"]
