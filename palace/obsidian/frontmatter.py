@@ -24,9 +24,7 @@ _ERROR = re.compile(
     r"^YAML parse error: (?P<what>.*?) at byte \d+ line (?P<line>\d+) column (?P<column>\d+)", re.DOTALL
 )
 # Each line of the properties follows a line feed (the fence's own is kept), so that these begin with a literal.
-_TOP_KEY = re.compile(
-    r"\n(?:\"([^\"\n]*)\"[ \t]*|'([^'\n]*)'[ \t]*|([^\s#\-\"'\[\]{}][^\n:]*|-[^\s:][^\n:]*)):(?=\s|$)"
-)
+_TOP_KEY = re.compile(r"\n(?:([^\s#\-\"'\[\]{}][^\n:]*|-[^\s:][^\n:]*)|\"([^\"\n]*)\"[ \t]*|'([^'\n]*)'[ \t]*):(?=\s)")
 _TOO_DEEP = re.compile(r"\n(?:[ \t]|[-?:][ \t]){200}")
 """The reader's stack overflows at some ten thousand levels; indents and marks of one line bound the levels."""
 _ANCHOR = re.compile(r"(?:[:\-?]\s+|[\[,{]\s*)&([^\s,\[\]{}]+)")
@@ -220,7 +218,7 @@ def _twice(text: str) -> Iterator[str]:
     if text[:64].lstrip().startswith("{"):
         yield from (name for name, times in _json_keys(text).items() if times > 1)
         return
-    keys = [a or b or c.rstrip() for a, b, c in _TOP_KEY.findall(text)]
+    keys = [bare.rstrip() or a or b for bare, a, b in _TOP_KEY.findall(text)]
     if len(set(keys)) < len(keys):
         yield from (name for name, times in Counter(keys).items() if times > 1)
 

@@ -139,7 +139,7 @@ class Body:
 def read_body(source: Source, offset: int) -> Body:
     """Read a note's body, from a byte offset to the end of the file."""
     body = Body(source, offset)
-    text = source.text(offset)
+    text = source.text_from(offset)
     bars = "[[|" in text
     events = cast("Iterator[tuple[_Event, dict[str, int]]]", _PARSER.events_with_range(text, merge_text=True))
     for event, span in events:

@@ -33,9 +33,13 @@ class Source:
         self._text = ""
         self.problem = self._decode()
 
-    def text(self, start: int, end: int | None = None) -> str:
-        """The text of a byte span, by default to the end of the file."""
+    def text(self, start: int, end: int) -> str:
+        """The text of a byte span."""
         return self._text[start:end] if len(self._text) == len(self.data) else self.data[start:end].decode()
+
+    def text_from(self, start: int) -> str:
+        """The text from a byte offset to the end of the file, without decoding it again."""
+        return self._text[len(self.text(0, start)) :]
 
     def line(self, offset: int) -> int:
         """The line, from 1, of a byte offset. Cheapest when asked in ascending order."""
