@@ -6,11 +6,11 @@ STORE/tail          how many points changed since the shard was last optimised: 
 """
 
 import json
-import multiprocessing
 import os
 import re
 import shutil
-import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -41,6 +41,14 @@ _META = "store.json"
 _TAIL = "tail"
 _SHARD = re.compile(r"shard-(\d{6,})")
 _REBUILD = "Run `dualwall ingest --rebuild`: the store is made again from your notes."
+_OPTIMISE = """
+import sys
+from qdrant_edge import EdgeShard
+shard = EdgeShard.load(sys.argv[1])
+shard.optimize()
+shard.flush()
+shard.close()
+"""
 _HOT = frozenset({"cube_id", "place", "wing", "status"})
 """Payload keys that searches filter by; their indexes stay in memory."""
 
@@ -235,14 +243,14 @@ def _unusable(path: Path, error: OSError) -> UnreachableError:
 def _config(dimensions: int) -> EdgeConfig:
     """Flat int8: no graph is built, since filtered graphs return wrong neighbours for rooms unrelated to the vectors.
 
-    Only what every query reads is brought into memory at opening (the quantised and the sparse vectors); the rest is
-    read where it lies, so that a large palace costs little memory and opens at once.
+    In memory are the quantised vectors, which every query reads whole, and the indexes of `_HOT`; the rest is read where
+    it lies, so that a large palace costs little memory and opens at once. (`Cached` vectors took 20 s to open on a busy disk.)
     """
     return EdgeConfig(
         vectors={DENSE: EdgeVectorParams(size=dimensions, distance=Distance.Cosine, memory=Memory.Cold)},
-        sparse_vectors={BM25: EdgeSparseVectorParams(modifier=Modifier.Idf, memory=Memory.Cached)},
+        sparse_vectors={BM25: EdgeSparseVectorParams(modifier=Modifier.Idf, memory=Memory.Cold)},
         hnsw_config=HnswIndexConfig(m=0, ef_construct=100, full_scan_threshold=10_000),
-        quantization_config=ScalarQuantizationConfig(type=ScalarType.Int8, memory=Memory.Cached),
+        quantization_config=ScalarQuantizationConfig(type=ScalarType.Int8, memory=Memory.Pinned),
         payload_memory=Memory.Cold,
         id_tracker_memory=Memory.Cold,
         optimizers=EdgeOptimizersConfig(indexing_threshold=1_000),  # KB; `EdgeVectors.optimize` decides whether it pays
@@ -254,27 +262,15 @@ def _index(key: str) -> KeywordIndexParams:
 
 
 def _optimise_in_child(folder: Path) -> None:
-    """The engine's calls hold the interpreter, `optimize` for many seconds; fork after opening hangs, so spawn."""
-    child = multiprocessing.get_context("spawn").Process(target=_optimise, args=(str(folder),), daemon=True)
-    child.start()
-    try:
-        child.join()
-        code = child.exitcode
-    finally:
-        if child.is_alive():
-            child.kill()
-            child.join()
-        child.close()
-    if code != 0:
-        raise StoreError(f"The process that optimises {folder} ended with {code}.", "Run the command again.")
+    """The engine's calls hold the interpreter, `optimize` for many seconds, and a fork of an opened engine hangs.
 
-
-def _optimise(folder: str) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this process
-    shard = EdgeShard.load(folder)
-    shard.optimize()
-    shard.flush()
-    shard.close()
+    In a session of its own: Ctrl-C ends the parent's wait, which ends the child.
+    """
+    command = [sys.executable, "-c", _OPTIMISE, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
+    if done.returncode != 0:
+        said = done.stderr.strip().rpartition("\n")[2] or f"exit {done.returncode}"
+        raise StoreError(f"The process that optimises {folder} failed: {said}", "Run the command again.")
 
 
 def _sync(folder: Path) -> None:

@@ -29,25 +29,21 @@ class Counted(NamedTuple):
 def rooms_of(rows: Iterable[Counted], scope: Scope) -> list[Room]:
     """The rooms inside the scope, sorted by address; labels are the most frequent spellings, the smaller one of two."""
     wings: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    labels: defaultdict[RoomAddress, Counter[str]] = defaultdict(Counter)
-    changed: dict[RoomAddress, str] = {}
+    spelled: defaultdict[tuple[str, str, str], list[Counted]] = defaultdict(list)
     for row in rows:
-        address = RoomAddress(row.cube, row.wing, row.room)
-        if not scope.sees(address):
-            continue
         wings[row.cube, row.wing][row.wing_label] += row.notes
-        labels[address][row.room_label] += row.notes
-        changed[address] = max(changed.get(address, ""), row.changed)
-    return [
-        Room(
-            address=address,
-            wing_label=_winner(wings[address.cube, address.wing]),
-            label=_winner(labels[address]),
-            notes=labels[address].total(),
-            changed=changed[address] or None,
-        )
-        for address in sorted(labels)
-    ]
+        spelled[row.cube, row.wing, row.room].append(row)
+    wing_labels = {key: _winner(votes) for key, votes in wings.items()}
+    out = []
+    for key, same in sorted(spelled.items()):
+        address = RoomAddress(*key)
+        if scope.sees(address):
+            votes: Counter[str] = Counter()
+            for row in same:
+                votes[row.room_label] += row.notes
+            changed = max(row.changed for row in same) or None
+            out.append(Room(address, wing_labels[key[:2]], _winner(votes), votes.total(), changed))
+    return out
 
 
 def check_edges(source: NoteId, edges: Iterable[Edge], *, known: bool) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from palace.stores.database import Database
-from palace.stores.graph_rules import Counted, Labels, check_edges, distinct, neighbor, rooms_of, tag_keys
+from palace.stores.graph_rules import Counted, Labels, check_edges, distinct, rooms_of, tag_keys
 from palace.stores.ports import Edge, Neighbor, Neighborhood, NoteNode
 from palace.vocabulary import ChunkId, NoteId, Room
 from palace.walls import Scope
@@ -21,8 +21,24 @@ CREATE TABLE graph_note (
 CREATE TABLE graph_room (
     note_id TEXT NOT NULL, wing TEXT NOT NULL, room TEXT NOT NULL, wing_label TEXT NOT NULL, room_label TEXT NOT NULL,
     cube TEXT NOT NULL, status TEXT NOT NULL, changed TEXT NOT NULL, PRIMARY KEY (note_id, wing, room)) WITHOUT ROWID;
-CREATE INDEX graph_room_address ON graph_room (cube, wing, room, wing_label, room_label, status, changed);
-CREATE TABLE graph_tag (tag TEXT NOT NULL, note_id TEXT NOT NULL, PRIMARY KEY (tag, note_id)) WITHOUT ROWID;
+CREATE INDEX graph_room_changed ON graph_room (cube, wing, room, wing_label, room_label, status, changed);
+CREATE TABLE graph_count (
+    cube TEXT NOT NULL, wing TEXT NOT NULL, room TEXT NOT NULL, wing_label TEXT NOT NULL, room_label TEXT NOT NULL,
+    status TEXT NOT NULL, notes INTEGER NOT NULL,
+    PRIMARY KEY (cube, wing, room, wing_label, room_label, status)) WITHOUT ROWID;
+CREATE TRIGGER graph_room_added AFTER INSERT ON graph_room BEGIN
+    INSERT INTO graph_count VALUES (new.cube, new.wing, new.room, new.wing_label, new.room_label, new.status, 1)
+    ON CONFLICT DO UPDATE SET notes = notes + 1;
+END;
+CREATE TRIGGER graph_room_removed AFTER DELETE ON graph_room BEGIN
+    UPDATE graph_count SET notes = notes - 1 WHERE cube = old.cube AND wing = old.wing AND room = old.room
+        AND wing_label = old.wing_label AND room_label = old.room_label AND status = old.status;
+    DELETE FROM graph_count WHERE cube = old.cube AND wing = old.wing AND room = old.room
+        AND wing_label = old.wing_label AND room_label = old.room_label AND status = old.status AND notes = 0;
+END;
+CREATE TABLE graph_tag (
+    tag TEXT NOT NULL, note_id TEXT NOT NULL, cube TEXT NOT NULL, status TEXT NOT NULL,
+    PRIMARY KEY (tag, note_id)) WITHOUT ROWID;
 CREATE INDEX graph_tag_note ON graph_tag (note_id);
 CREATE TABLE graph_edge (
     source TEXT NOT NULL, ord INTEGER NOT NULL, target TEXT, link TEXT NOT NULL, alias TEXT, embed INTEGER NOT NULL,
@@ -30,6 +46,7 @@ CREATE TABLE graph_edge (
 CREATE INDEX graph_edge_target ON graph_edge (target) WHERE target IS NOT NULL;
 """
 _NOTE = "n.id, n.cube, n.vault, n.path, n.title, n.aliases, n.tags, n.rooms, n.changed, n.chunk_ids, n.status"
+_NEIGHBOR = "n.id, n.title, n.path, n.cube, n.rooms"
 _PAGE = 1000
 _MANY = 500  # ids per statement, under SQLite's limit on parameters
 
@@ -55,9 +72,8 @@ class SqliteGraph:
                         *(_json(note.rooms), note.changed, _json(note.chunk_ids), note.status),
                     ),
                 )
-                cx.executemany(
-                    "INSERT OR IGNORE INTO graph_tag VALUES (?, ?)", [(t, note.id) for t in tag_keys(note.tags)]
-                )
+                tags = [(tag, note.id, note.cube, note.status) for tag in tag_keys(note.tags)]
+                cx.executemany("INSERT INTO graph_tag VALUES (?, ?, ?, ?)", tags)
                 _put_rooms(cx, note)
 
     def set_rooms(self, note_id: NoteId, rooms: Sequence[Labels]) -> None:
@@ -92,20 +108,20 @@ class SqliteGraph:
 
     def neighbors(self, note_id: NoteId, scope: Scope, limit: int = 100) -> Neighborhood:
         """What stands around a note, as far as the scope admits it."""
-        wall, bound = _wall(scope)
+        wall, bound = _wall(scope, "n", "n.id")
         bound["id"] = note_id
         with self._database.read() as cx:
-            row = cx.execute(f"SELECT {_NOTE} FROM graph_note n WHERE n.id = :id AND {wall}", bound).fetchone()
+            row = cx.execute(f"SELECT tags FROM graph_note n WHERE n.id = :id AND {wall}", bound).fetchone()
             if row is None:
                 return Neighborhood((), (), (), ())
             links = cx.execute(
-                f"SELECT {_NOTE}, e.link, e.line FROM graph_edge e JOIN graph_note n ON n.id = e.target "
+                f"SELECT {_NEIGHBOR}, e.link, e.line FROM graph_edge e JOIN graph_note n ON n.id = e.target "
                 f"WHERE e.source = :id AND e.target != :id AND {wall} "
                 "ORDER BY e.line, e.link, e.target, coalesce(e.alias, ''), e.embed",
                 bound,
             )
             backlinks = cx.execute(
-                f"SELECT {_NOTE}, e.link, e.line FROM graph_edge e JOIN graph_note n ON n.id = e.source "
+                f"SELECT {_NEIGHBOR}, e.link, e.line FROM graph_edge e JOIN graph_note n ON n.id = e.source "
                 f"WHERE e.target = :id AND e.source != :id AND {wall} ORDER BY n.path, e.line, e.link, n.id",
                 bound,
             )
@@ -115,26 +131,24 @@ class SqliteGraph:
                 bound,
             )
             return Neighborhood(
-                links=tuple(neighbor(_node(r), r["link"], r["line"]) for r in links),
-                backlinks=tuple(neighbor(_node(r), r["link"], r["line"]) for r in backlinks),
-                shared_tags=_shared(cx, _node(row), scope, limit),
+                links=tuple(_neighbor(r, r["link"], r["line"]) for r in links),
+                backlinks=tuple(_neighbor(r, r["link"], r["line"]) for r in backlinks),
+                shared_tags=_shared(cx, note_id, json.loads(row["tags"]), scope, limit),
                 unresolved=tuple((r["link"], r["line"]) for r in unresolved),
             )
 
     def rooms(self, scope: Scope) -> list[Room]:
         """Every room inside the scope with exact counts."""
-        hidden = sorted(scope.hidden)
-        counted: list[Counted] = []
         with self._database.read() as cx:
-            for cube in sorted(scope.cubes):  # cube by cube, so that the index gives the groups in order
-                rows = cx.execute(
-                    "SELECT cube, wing, room, wing_label, room_label, count(*), max(changed) FROM graph_room "
-                    f"WHERE cube = ? AND status NOT IN ({_marks(hidden)}) "
-                    "GROUP BY cube, wing, room, wing_label, room_label",
-                    (cube, *hidden),
-                )
-                counted += map(Counted._make, rows)
-        return rooms_of(counted, scope)
+            rows = cx.execute(
+                "SELECT cube, wing, room, wing_label, room_label, notes, ("
+                "SELECT max(changed) FROM graph_room r WHERE r.cube = c.cube AND r.wing = c.wing AND r.room = c.room "
+                "AND r.wing_label = c.wing_label AND r.room_label = c.room_label AND r.status = c.status) "
+                "FROM graph_count c WHERE cube IN (SELECT value FROM json_each(?)) "
+                "AND status NOT IN (SELECT value FROM json_each(?))",
+                (_json(scope.cubes), _json(scope.hidden)),
+            )
+            return rooms_of(map(Counted._make, rows), scope)
 
     def notes(self) -> Iterator[NoteNode]:
         """Every note, sorted by id."""
@@ -173,13 +187,13 @@ class SqliteGraph:
             return cx.execute(select, (after,)).fetchall()
 
 
-def _wall(scope: Scope) -> tuple[str, dict[str, object]]:
-    """The condition that `graph_note n` stands inside the scope, and its parameters."""
+def _wall(scope: Scope, table: str, note_id: str) -> tuple[str, dict[str, object]]:
+    """The condition that a row of `table`, with its cube, its status and its note's id, stands inside the scope."""
     parts = [
-        "n.cube IN (SELECT value FROM json_each(:cubes))",
-        "n.status NOT IN (SELECT value FROM json_each(:hidden))",
+        f"{table}.cube IN (SELECT value FROM json_each(:cubes))",
+        f"{table}.status NOT IN (SELECT value FROM json_each(:hidden))",
     ]
-    room = "EXISTS (SELECT 1 FROM graph_room r WHERE r.note_id = n.id AND {} IN (SELECT value FROM json_each({})))"
+    room = f"EXISTS (SELECT 1 FROM graph_room r WHERE r.note_id = {note_id} AND {{}} IN (SELECT value FROM json_each({{}})))"
     bound: dict[str, object] = {"cubes": _json(scope.cubes), "hidden": _json(scope.hidden)}
     if scope.places is not None:
         parts.append(room.format("r.wing || '/' || r.room", ":places"))
@@ -190,23 +204,33 @@ def _wall(scope: Scope) -> tuple[str, dict[str, object]]:
     return " AND ".join(parts), bound
 
 
-def _shared(cx: sqlite3.Connection, note: NoteNode, scope: Scope, limit: int) -> tuple[Neighbor, ...]:
+def _shared(
+    cx: sqlite3.Connection, note_id: NoteId, tags: Sequence[str], scope: Scope, limit: int
+) -> tuple[Neighbor, ...]:
     """Notes with a tag of this one, the rarest tag first."""
-    mine = tag_keys(note.tags)
-    wall, bound = _wall(scope)
-    holders = f"FROM graph_tag t JOIN graph_note n ON n.id = t.note_id WHERE t.tag = :tag AND n.id != :id AND {wall}"
-    bound["id"] = note.id
-    sizes = {k: cx.execute(f"SELECT count(*) {holders}", {**bound, "tag": k}).fetchone()[0] for k in mine}
+    mine = tag_keys(tags)
+    wall, bound = _wall(scope, "t", "t.note_id")
+    holding = f"WHERE t.tag = :tag AND t.note_id != :id AND {wall}"
+    bound["id"] = note_id
+    count = f"SELECT count(*) FROM graph_tag t {holding}"
+    sizes = {key: cx.execute(count, {**bound, "tag": key}).fetchone()[0] for key in mine}
     found: list[Neighbor] = []
     for key in sorted(mine, key=lambda k: (sizes[k], k)):
-        room = limit - len(found)
-        if room <= 0:
+        bound |= {"tag": key, "room": limit - len(found)}
+        if bound["room"] == 0:
             break
         rows = cx.execute(
-            f"SELECT {_NOTE} {holders} ORDER BY n.path, n.id LIMIT :room", {**bound, "tag": key, "room": room}
+            f"SELECT {_NEIGHBOR} FROM graph_tag t JOIN graph_note n ON n.id = t.note_id {holding} "
+            "ORDER BY n.path, n.id LIMIT :room",
+            bound,
         )
-        found += [neighbor(_node(r), mine[key], None) for r in rows]
+        found += [_neighbor(r, mine[key], None) for r in rows]
     return tuple(found)
+
+
+def _neighbor(row: sqlite3.Row, via: str, line: int | None) -> Neighbor:
+    rooms = tuple(sorted({room for _, room, _, _ in json.loads(row["rooms"])}))
+    return Neighbor(NoteId(row["id"]), row["title"], row["path"], row["cube"], rooms, via, line)
 
 
 def _put_rooms(cx: sqlite3.Connection, note: NoteNode) -> None:
