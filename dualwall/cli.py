@@ -46,6 +46,12 @@ COMMANDS = {
     "inject": Entry("dualwall.asking", "inject", "Show what goes before an agent's response.", (0, 1, 2, 5, 6)),
     "status": Entry("dualwall.asking", "status", "Show what is indexed, and what is not and why.", (0, 1, 2, 5, 6)),
     "verify": Entry("dualwall.asking", "verify", "Compare palace, vectors, graph and catalogue.", (0, 1, 2, 5, 6)),
+    "serve": Entry(
+        "dualwall.serve", "command", "Answer agents: MCP, REST, health; and run the nights.", (0, 1, 2, 5, 6)
+    ),
+    "mcp": Entry("dualwall.mcp", "command", "Speak MCP over standard input and output.", (0, 1, 2)),
+    "token": Entry("dualwall.tokens", "command", "Make a reader's token for the server.", (0, 1, 2)),
+    "tools": Entry("dualwall.tools", "command", "Show the agents' tools, or their schemas.", (0, 1, 2)),
     "parse": Entry("dualwall.parse", "command", "Show what Obsidian would see in a file.", (0, 1, 2, 3)),
     "tour": Entry(
         "dualwall.tour", "command", "A newcomer's first quarter of an hour.", (0, 1, 2, 4, 5, 6), hidden=True

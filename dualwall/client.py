@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from dualwall import questions
 from dualwall.common import Json
 from dualwall.questions import READER_HEADER, Question
 from palace import lock
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 30.0
 """Seconds that a question waits for an owner that does not answer yet."""
+SERVING, BACKGROUND = "serve", "serve --background"
+"""What a server calls itself in the owner's lock: one that a person runs, and one that a client started."""
 _STEP = 0.1
 _ANSWER_WITHIN = 120.0
 """Seconds for one answer: the engine holds the interpreter while it reorganises."""
@@ -31,7 +34,7 @@ def ask(settings: Settings, question: Question, reader: str, patience: float = P
     deadline = time.monotonic() + patience
     while True:
         owner = lock.owner(settings)
-        answer = _over_socket(owner.socket, question, reader) if owner and owner.socket else None
+        answer = over_socket(owner.socket, question, reader) if owner and owner.socket else None
         if answer is None and owner is None:
             answer = _by_oneself(settings, question, reader)
         if answer is not None:
@@ -50,6 +53,7 @@ def owning(settings: Settings, command: str, wait: float = PATIENCE) -> "Iterato
     from dualwall.owner import serve_in_thread  # noqa: PLC0415 - questions don't pay for the server
     from palace.library import Library  # noqa: PLC0415 - nor those that are sent to an owner for the engine
 
+    make_way(settings)
     with lock.own(settings, command, wait) as held:
         library = Library.open(settings)
         try:
@@ -57,6 +61,18 @@ def owning(settings: Settings, command: str, wait: float = PATIENCE) -> "Iterato
                 yield library
         finally:
             library.close()
+
+
+def make_way(settings: Settings) -> None:
+    """Let the store become free: a server in the background leaves for whoever comes. Raises BusyError for a lasting one."""
+    owner = lock.owner(settings)
+    if owner is not None and owner.command == SERVING:
+        raise BusyError(
+            f"The store is owned by {owner}, for as long as it runs.",
+            "`dualwall nightly` lets it do the work. For this command stop it first.",
+        )
+    if owner is not None and owner.command == BACKGROUND and owner.socket:
+        over_socket(owner.socket, questions.leave(), "")
 
 
 def _by_oneself(settings: Settings, question: Question, reader: str) -> Json | None:
@@ -76,12 +92,13 @@ def _by_oneself(settings: Settings, question: Question, reader: str) -> Json | N
         return None
 
 
-def _over_socket(socket: str, question: Question, reader: str) -> Json | None:
+def over_socket(socket: str, question: Question, reader: str) -> Json | None:
     """None when the owner is gone or not there yet; every question may be asked twice."""
     import httpx  # noqa: PLC0415 - only where there is an owner
 
-    transport = httpx.HTTPTransport(uds=socket)
-    with httpx.Client(transport=transport, base_url="http://owner", timeout=_ANSWER_WITHIN, trust_env=False) as client:
+    timeout = None if question.slow else _ANSWER_WITHIN
+    transport = httpx.HTTPTransport(uds=socket, verify=False)  # no TLS: its roots take 50 ms
+    with httpx.Client(transport=transport, base_url="http://owner", timeout=timeout, trust_env=False) as client:
         try:
             response = client.request(
                 question.method,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dualwall import output
-from dualwall.client import owning
+from dualwall import client, output, questions
+from dualwall.client import SERVING, owning
 from dualwall.common import Json, common, print_json, say
 from palace import lock
 from palace.configuration import load
@@ -49,13 +49,14 @@ class Step:
 
 @dataclass(slots=True)
 class Night:
-    """A run: what it did, what it could not do, and how it is told. `say`: a line on standard error."""
+    """A run: what it did, what it could not do, and how it is told. `tell`: a line about the work itself."""
 
     settings: Settings
     library: "Library"
     report: Report
     on_answerable: Callable[[], None] | None = None
     dry_run: bool = False
+    tell: Callable[[str], None] = say
     steps: list[Step] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     exits: set[Exit] = field(default_factory=set)
@@ -82,7 +83,7 @@ class Night:
         self.steps.append(step)
         yield step
         step.seconds = round(time.monotonic() - began, 3)
-        say(str(step))
+        self.tell(str(step))
 
     def as_json(self) -> Json:
         """The shape of contract.md."""
@@ -106,18 +107,30 @@ def command(*, dry_run: bool, if_older: str | None, config: Path | None, as_json
     """
     settings = load(config)
     age = _age(if_older)
-    with lock.hold(settings, "nightly"), owning(settings, "nightly") as library:
-        with Progress() as progress:
-            night = Night(settings, library, progress, dry_run=dry_run)
-            if age is None or _older(library, age):
-                run(night)
-            else:
-                say(f"The last success is younger than {if_older}: nothing to do.")
-        if as_json:
-            print_json(night.as_json())
-        else:
-            click.echo(summary(night))
-    return night.exit
+    owner = lock.owner(settings)
+    if owner is not None and owner.command == SERVING:
+        say(f"{owner} runs the night.")
+        told = client.ask(settings, questions.night(dry_run=dry_run, older=age), "")
+    else:
+        with lock.hold(settings, "nightly"), owning(settings, "nightly") as library, Progress() as progress:
+            told = tell(Night(settings, library, progress, dry_run=dry_run), age)
+    for line in told["lines"]:
+        say(line)
+    if as_json:
+        print_json(told["night"])
+    else:
+        click.echo(told["summary"])
+    return Exit(told["exit_code"])
+
+
+def tell(night: Night, age: timedelta | None) -> Json:
+    """Run it if the last success is that old: `{"night": contract.md's, "summary", "lines", "exit_code"}`."""
+    lines = []
+    if age is None or _older(night.library, age):
+        run(night)
+    else:
+        lines.append(f"The last success is younger than {age}: nothing to do.")
+    return {"night": night.as_json(), "summary": summary(night), "lines": lines, "exit_code": int(night.exit)}
 
 
 def run(night: Night) -> None:
@@ -160,7 +173,7 @@ def _sync(night: Night, vault: str) -> None:
         step.counts = dict(done.counts)
         night.trouble(done.problems)
         for warning in done.warnings:
-            say(f"  {warning}")
+            night.tell(f"  {warning}")
 
 
 def _place(night: Night) -> None:
@@ -171,13 +184,13 @@ def _place(night: Night) -> None:
             built = build(night.settings, dry_run=night.dry_run, report=night.report)
         except UnreachableError as error:
             if night.dry_run:
-                say(f"  {error.message} The first run makes it.")
+                night.tell(f"  {error.message} The first run makes it.")
             else:
                 night.fail("palace", error)
             return
         step.counts = dict(built.counts)
         night.trouble(built.problems)
-        _show(built.lines if night.dry_run else ())
+        _show(night, built.lines if night.dry_run else ())
 
 
 def _ingest(night: Night) -> bool:
@@ -188,7 +201,7 @@ def _ingest(night: Night) -> bool:
     with night.step("ingest") as step:
         if night.dry_run:
             counts, lines = worker.plan(night.library, night.settings)
-            _show(f"{action} {path}" for action, path in lines)
+            _show(night, (f"{action} {path}" for action, path in lines))
         else:
             counts = worker.run(night.library, night.settings, report=night.report, on_answerable=night.on_answerable)
         step.counts = counted(counts)
@@ -217,13 +230,13 @@ def _verify(night: Night) -> None:
             night.problems.append(Problem("", None, "difference", difference, hint))
 
 
-def _show(lines: Iterable[str]) -> None:
+def _show(night: Night, lines: Iterable[str]) -> None:
     """The plan's lines, as many as can be read."""
     for number, line in enumerate(lines):
         if number == _SHOWN:
-            say("  ...")
+            night.tell("  ...")
             return
-        say(f"  {line}")
+        night.tell(f"  {line}")
 
 
 def _age(text: str | None) -> timedelta | None:

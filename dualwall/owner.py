@@ -1,7 +1,7 @@
 """The process that owns the embedded store: it answers the others over a Unix socket while it works.
 
 The seam for the server: `create_app` takes whatever says who the reader is. On the socket that is a header, since only
-the owner of the data folder can open it; over TCP it will be a token.
+the owner of the data folder can open it; over TCP it is a token.
 """
 
 import hashlib
@@ -12,60 +12,56 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import uvicorn
-from fastapi import APIRouter, Depends, FastAPI, Header, Request
+from fastapi import APIRouter, Body, Depends, FastAPI, Header
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
 
 from dualwall import questions
 from dualwall.questions import API, Answers
+from dualwall.web import problems, shapes
 from palace import lock
-from palace.errors import DualwallError, Exit, NotFoundError, UsageError
+from palace.errors import DualwallError, UsageError
 from palace.settings import Settings
 
 _LONGEST = 100
 """Bytes of a socket's path: the kernels' limits are 104 and 108."""
-_STATUS = {Exit.USAGE: 400, Exit.BUSY: 409, Exit.UNREACHABLE: 503}
-
-
-class SearchBody(BaseModel):
-    """What a search is asked with."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    query: str
-    rooms: list[str] = []
-    wings: list[str] = []
-    limit: int | None = None
-    explain: bool = False
-
-
-class InjectBody(BaseModel):
-    """The last user message, and the time that it is (ISO 8601, else now)."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    message: str
-    at: str | None = None
-
-
-class VerifyBody(BaseModel):
-    """Whether what differs is mended."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    repair: bool = False
+_FAILED: dict[int | str, dict[str, Any]] = {
+    code: {"model": problems.Problem, "content": {problems.MEDIA_TYPE: {}}, "description": "What went wrong."}
+    for code in ("4XX", "5XX")
+}
 
 
 def create_app(library: Callable[[], Answers], reader: Callable[..., str]) -> FastAPI:
-    """The HTTP interface over a library; `reader` is the dependency that says who asks, or raises."""
+    """The HTTP interface over a library; `reader` is the dependency that says who asks, or raises.
+
+    Every answer is one reader's: what is in other cubes is neither named nor counted.
+    """
     app = FastAPI(title="Dualwall", docs_url=None, redoc_url=None)
-    app.add_exception_handler(DualwallError, _problem)
-    app.add_exception_handler(RequestValidationError, _problem)
-    app.include_router(_routes(library, reader))
+    for kind in (DualwallError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, problems.answer)
+    app.include_router(_asking(library, reader))
+    app.include_router(_reading(library, reader))
+    return app
+
+
+def create_owner_app(library: Callable[[], Answers]) -> FastAPI:
+    """The same for the socket: whoever can open it owns the data, and may ask for all of its state."""
+    app = create_app(library, socket_reader)
+    router = APIRouter(prefix=API)
+
+    @router.get("/owner/status")
+    def status(*, files: bool = False) -> JSONResponse:
+        return JSONResponse(questions.status(files=files).answer(library(), ""))
+
+    @router.post("/owner/verify")
+    def verify(body: shapes.VerifyBody) -> JSONResponse:
+        return JSONResponse(questions.verify(repair=body.repair).answer(library(), ""))
+
+    app.include_router(router)
     return app
 
 
@@ -74,70 +70,64 @@ def socket_reader(x_dualwall_reader: Annotated[str, Header()]) -> str:
     return x_dualwall_reader
 
 
-def _routes(library: Callable[[], Answers], reader: Callable[..., str]) -> APIRouter:
-    """Plain functions: they run in worker threads, so the event loop never waits for the engine."""
-    router = APIRouter(prefix=API, default_response_class=JSONResponse)
+def _asking(library: Callable[[], Answers], reader: Callable[..., str]) -> APIRouter:
+    """What is asked with a body. Plain functions: they run in worker threads, so the event loop never waits for the engine."""
+    router = APIRouter(prefix=API, responses=_FAILED)
     who = Depends(reader)
 
-    @router.get("/rooms")
+    @router.post("/search", responses={200: {"model": shapes.Found}})
+    def search(body: shapes.SearchBody, asker: str = who) -> JSONResponse:
+        question = questions.search(body.query, body.rooms, body.wings, body.limit, explain=body.explain)
+        return JSONResponse(question.answer(library(), asker))
+
+    @router.post("/inject", responses={200: {"model": shapes.Injection}})
+    def inject(body: shapes.InjectBody, asker: str = who) -> JSONResponse:
+        return JSONResponse(questions.inject(body.message, body.at).answer(library(), asker))
+
+    @router.post("/tools/{name}")
+    def tool(name: str, arguments: Annotated[dict[str, Any], Body()], asker: str = who) -> JSONResponse:
+        return JSONResponse(questions.tool(name, arguments).answer(library(), asker))
+
+    return router
+
+
+def _reading(library: Callable[[], Answers], reader: Callable[..., str]) -> APIRouter:
+    """What is asked by its address."""
+    router = APIRouter(prefix=API, responses=_FAILED)
+    who = Depends(reader)
+
+    @router.get("/rooms", responses={200: {"model": shapes.Rooms}})
     def rooms(
         query: str | None = None, wing: str | None = None, cursor: str | None = None, asker: str = who
     ) -> JSONResponse:
         return JSONResponse(questions.rooms(query, wing, cursor).answer(library(), asker))
 
-    @router.post("/search")
-    def search(body: SearchBody, asker: str = who) -> JSONResponse:
-        question = questions.search(body.query, body.rooms, body.wings, body.limit, explain=body.explain)
-        return JSONResponse(question.answer(library(), asker))
-
-    @router.get("/notes/{ref:path}/neighbors")
+    @router.get("/notes/{ref:path}/neighbors", responses={200: {"model": shapes.Neighborhood}})
     def neighbors(ref: str, asker: str = who) -> JSONResponse:
         return JSONResponse(questions.neighbors(ref).answer(library(), asker))
 
-    @router.get("/notes/{ref:path}")
+    @router.get("/notes/{ref:path}", responses={200: {"model": shapes.Reading}})
     def read(ref: str, first: int | None = None, last: int | None = None, asker: str = who) -> JSONResponse:
         lines = None if first is None or last is None else (first, last)
         return JSONResponse(questions.read(ref, lines).answer(library(), asker))
 
-    @router.post("/inject")
-    def inject(body: InjectBody, asker: str = who) -> JSONResponse:
-        return JSONResponse(questions.inject(body.message, body.at).answer(library(), asker))
-
-    @router.get("/status")
+    @router.get("/status", responses={200: {"model": shapes.Status}})
     def status(*, files: bool = False, asker: str = who) -> JSONResponse:
-        return JSONResponse(questions.status(files=files).answer(library(), asker))
+        return JSONResponse(questions.own_status(files=files).answer(library(), asker))
 
     return router
-
-
-def _add_owner_routes(app: FastAPI, library: Callable[[], Answers]) -> None:
-    """What only the data folder's owner may ask."""
-
-    @app.post(f"{API}/verify")
-    def verify(body: VerifyBody, asker: Annotated[str, Depends(socket_reader)]) -> JSONResponse:
-        return JSONResponse(questions.verify(repair=body.repair).answer(library(), asker))
-
-
-async def _problem(_request: Request, error: Exception) -> JSONResponse:
-    """RFC 9457, with the exit code, so that the command line says what it would have said here."""
-    known = error if isinstance(error, DualwallError) else UsageError(str(error))
-    status = 404 if isinstance(known, NotFoundError) else _STATUS.get(known.exit_code, 500)
-    body = {
-        "type": "about:blank",
-        "title": type(known).__name__,
-        "status": status,
-        "detail": known.message,
-        "hint": known.hint,
-        "exit_code": int(known.exit_code),
-    }
-    return JSONResponse(body, status_code=status, media_type="application/problem+json")
 
 
 @contextmanager
 def serve_in_thread(library: Answers, settings: Settings, held: lock.Held) -> Iterator[Path]:
     """Answer questions over a socket of this user while the body runs; `held` is the owner's lock."""
-    app = create_app(lambda: library, socket_reader)
-    _add_owner_routes(app, lambda: library)
+    with serve_app_in_thread(create_owner_app(lambda: library), settings, held) as path:
+        yield path
+
+
+@contextmanager
+def serve_app_in_thread(app: FastAPI, settings: Settings, held: lock.Held) -> Iterator[Path]:
+    """Serve an app over that socket while the body runs."""
     path = socket_path(settings)
     listener = _listen(path)
     server = uvicorn.Server(

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import quote
 
 from dualwall.common import Json
+from palace.errors import BusyError
 
 if TYPE_CHECKING:
     from palace.library import Library
@@ -48,13 +50,14 @@ class Answers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`answer` here, or `method path?query` with `body` over the socket: the same JSON comes back."""
+    """`answer` here, or `method path?query` with `body` over the socket: the same JSON comes back. `slow`: in its own time."""
 
     answer: Callable[[Answers, str], Json]
     method: str
     path: str
     query: Mapping[str, str | int] = field(default_factory=dict)
     body: Json | None = None
+    slow: bool = False
 
 
 def search(
@@ -109,11 +112,49 @@ def inject(message: str, at: str | None = None, *, patient: bool = False) -> Que
     return Question(answer, "POST", f"{API}/inject", body={"message": message, "at": at})
 
 
+def tool(name: str, arguments: Mapping[str, object]) -> Question:
+    """Call an agent's tool."""
+
+    def answer(library: Answers, reader: str) -> Json:
+        from dualwall import tool_answers  # noqa: PLC0415 - only where it is answered
+
+        return tool_answers.call(cast("Library", library), reader, name, arguments)
+
+    return Question(answer, "POST", f"{API}/tools/{quote(name, safe='')}", body=dict(arguments))
+
+
 def status(*, files: bool = False) -> Question:
-    """Ask what is indexed."""
-    return Question(lambda library, _: library.status(files=files), "GET", f"{API}/status", {"files": int(files)})
+    """Ask what is indexed: the data's owner asks, of every cube."""
+    return Question(lambda library, _: library.status(files=files), "GET", f"{API}/owner/status", {"files": int(files)})
+
+
+def own_status(*, files: bool = False) -> Question:
+    """Ask what is indexed of the reader's own cubes."""
+    return Question(
+        lambda library, reader: cast("Library", library).status_of(reader, files=files),
+        "GET",
+        f"{API}/status",
+        {"files": int(files)},
+    )
 
 
 def verify(*, repair: bool = False) -> Question:
     """Ask for differences."""
-    return Question(lambda library, _: library.verify(repair=repair), "POST", f"{API}/verify", body={"repair": repair})
+    return Question(
+        lambda library, _: library.verify(repair=repair), "POST", f"{API}/owner/verify", body={"repair": repair}
+    )
+
+
+def night(*, dry_run: bool = False, older: timedelta | None = None) -> Question:
+    """Let a server that owns the store run the night, or only if the last success is that old."""
+    body = {"dry_run": dry_run, "older": None if older is None else older.total_seconds()}
+    return Question(_servers_own, "POST", f"{API}/owner/night", body=body, slow=True)
+
+
+def leave() -> Question:
+    """Ask a server in the background to give the store up."""
+    return Question(_servers_own, "POST", f"{API}/owner/leave")
+
+
+def _servers_own(_library: Answers, _reader: str) -> Json:
+    raise BusyError("The server has just ended.", "Run the command again.")

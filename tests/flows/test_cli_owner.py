@@ -98,7 +98,7 @@ def test_a_data_folder_too_deep_for_a_socket(tmp_path: Path, monkeypatch: pytest
 def test_only_the_socket_is_asked_to_verify(settings: Settings) -> None:
     app = create_app(Echo, lambda: "me")
     assert "/api/v1/search" in app.openapi()["paths"]
-    assert "/api/v1/verify" not in app.openapi()["paths"]
+    assert "/api/v1/owner/verify" not in app.openapi()["paths"]
     assert settings.data.name == "data"
 
 
