@@ -127,7 +127,7 @@ def _entry(row: LedgerRow, root: Root, path: str, most: int) -> Entry | str:
     if isinstance(told, str) and told.lower() in set(Status) - {Status.ACTIVE}:
         return f"its status is {told.lower()}"
     digest = Sha256(sha256(data).hexdigest())
-    return Entry(row.ref.id, digest, ROOM, row.ref.path, source.text(source.start).strip("\n"))
+    return Entry(row.ref.id, digest, ROOM, row.ref.path, source.text_from(source.start).strip("\n"))
 
 
 def _read(folder: Path, path: str, most: int) -> bytes:
