@@ -156,7 +156,7 @@ def summary(night: Night) -> str:
         verb = "Planned" if night.dry_run else "Stopped" if night.exit == Exit.GUARD else "Done"
         lines.append(f"{verb} in {total:.1f} s: palace generation {night.library.generation}.")
     if night.problems:
-        lines.append(click.style(f"{len(night.problems)} Problems (these notes are kept out, or stale):", fg="yellow"))
+        lines.append(click.style(f"{len(night.problems)} Problems in notes; everything else went on:", fg="yellow"))
         lines.append(output.problems([asdict(problem) for problem in night.problems]))
     return "\n".join(lines)
 

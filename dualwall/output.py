@@ -11,6 +11,8 @@ import click
 _Object: TypeAlias = Mapping[str, Any]
 
 _EXCERPT_LINES = 6
+_LIKE_IT = 3
+"""Problems of one kind that are shown, when there are more."""
 _WIDTH = 140
 """Columns at most; notes are often cut at 120 already."""
 
@@ -104,11 +106,20 @@ def differences(found: _Object, *, repaired: bool) -> str:
 
 
 def problems(listed: Sequence[_Object]) -> str:
-    """Each Problem with its place and what to do."""
-    lines = []
+    """Problems by kind, the rarest first, each with its place and what to do; of many of a kind the first few."""
+    kinds: dict[str, list[_Object]] = {}
     for one in listed:
-        place = one["path"] if one["line"] is None else f"{one['path']}:{one['line']}"
-        lines.append(f"  {place}  {one['message']}" + (f"\n    {one['hint']}" if one["hint"] else ""))
+        kinds.setdefault(str(one["code"]), []).append(one)
+    lines: list[str] = []
+    for kind in sorted(kinds.values(), key=len):
+        shown = kind if len(kind) <= _LIKE_IT + 1 else kind[:_LIKE_IT]
+        for one in shown:
+            place = one["path"] if one["line"] is None else f"{one['path']}:{one['line']}"
+            lines.append(f"  {place}  {one['message']}")
+        if len(shown) < len(kind):
+            lines.append(f"  … and {len(kind) - len(shown)} more of this kind (--json lists them all)")
+        hints = dict.fromkeys(str(one["hint"]) for one in shown if one["hint"])
+        lines += [f"    {hint}" for hint in hints]
     return "\n".join(lines)
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "vault"
 _MOST_ROOMS = 16
+_LONGEST_TITLE = 40
+"""Characters of a title that still reads as a question."""
 _DATE = re.compile(r"[\d\W_]+")
 _WORDS = re.compile(r"\w+")
 
@@ -56,6 +58,7 @@ class Tour:
     """One tour through one palace. `began`: when the newcomer pressed enter."""
 
     library: "Library"
+    config: Path
     example: bool
     began: float
     section: int = 0
@@ -72,6 +75,14 @@ class Tour:
         say("")
         self.title(f"The first answer, {time.monotonic() - self.began:.0f} s after the start, {asked.shows}")
         self.ask(asked)
+
+    def answerable(self) -> None:
+        """Everything is found by words now. Of a vault of one's own all is shown here: its vectors may take long."""
+        self.first()
+        if not self.example:
+            self.rooms()
+            self.answers()
+            self.next()
         if self.library.status()["pending"]:
             say(
                 "The vectors follow now, newest notes first. You may stop with ctrl-c: the next run goes on from there."
@@ -110,6 +121,11 @@ class Tour:
                 click.echo(error.message.replace(hits[0]["ref"], hits[0]["path"]))
                 click.echo("That was you: this note is behind the other wall.")
 
+    def next(self) -> None:
+        """What to do next."""
+        self.title("What to do next")
+        click.echo("\n".join(_next(self.config, example=self.example)))
+
     def ask(self, asked: Asked) -> Json:
         """Show the command and its answer."""
         click.echo(f"$ {_command(asked)}\n")
@@ -130,15 +146,13 @@ def command(vault: Path | None, *, home: Path) -> Exit:
     config = settle(home.absolute(), source, example=vault is None)
     settings = load(config)
     with lock.hold(settings, "tour"), owning(settings, "tour") as library, Progress() as progress:
-        tour = Tour(library, example=vault is None, began=began)
+        tour = Tour(library, config, example=vault is None, began=began)
         tour.title(f"A palace from {source}", f"The folder is only read; everything is made in {settings.data}")
-        night = Night(settings, library, progress, tour.first)
+        night = Night(settings, library, progress, tour.answerable)
         run(night)
         click.echo(summary(night))
-        for part in (tour.rooms, tour.answers, tour.walls):
+        for part in (tour.rooms, tour.answers, tour.walls, tour.next) if tour.example else ():
             part()
-        tour.title("What to do next")
-        click.echo("\n".join(_next(config, example=tour.example)))
     return Exit.DONE if night.exit == Exit.PROBLEMS else night.exit  # a real vault has some; the summary lists them
 
 
@@ -184,6 +198,7 @@ def _subject(library: "Library") -> tuple[str, str | None]:
     everywhere = [note for note in library.graph.notes() if note.cube == GLOBAL]
     sizes = Counter(f"{wing}/{room}" for note in everywhere for wing, room, _, _ in note.rooms)
     notes = [note for note in everywhere if not _DATE.fullmatch(note.title)]
+    notes = [note for note in notes if len(note.title) <= _LONGEST_TITLE] or notes
     if not notes:
         return "what is this about?", None
     best = max(notes, key=lambda note: (links[note.id], _telling(note.title), note.title))
