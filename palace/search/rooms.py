@@ -152,7 +152,9 @@ class Describer:
 
 
 def first_sentence(text: str) -> str | None:
-    """The first sentence of Markdown text that is no heading, rule or embed; capped. None when there is none."""
+    """The first sentence of Markdown text that is no heading, rule, embed or property; capped. None when there is none."""
+    if text.startswith("---\n"):  # a note of properties alone
+        return None
     lines = text.splitlines()
     while lines and _MARKS.match(lines[0]):
         lines.pop(0)
