@@ -21,8 +21,10 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from dualwall import questions
+from dualwall.common import Json
 from dualwall.questions import API, Answers
 from dualwall.web import problems, shapes
+from injector import hooks
 from palace import lock
 from palace.errors import DualwallError, UsageError
 from palace.settings import Settings
@@ -83,6 +85,13 @@ def _asking(library: Callable[[], Answers], reader: Callable[..., str]) -> APIRo
     @router.post("/inject", responses={200: {"model": shapes.Injection}})
     def inject(body: shapes.InjectBody, asker: str = who) -> JSONResponse:
         return JSONResponse(questions.inject(body.message, body.at).answer(library(), asker))
+
+    @router.post("/hooks/claude-code", responses={200: {"model": shapes.HookAnswer}})
+    def claude_code(body: shapes.HookBody, asker: str = who) -> JSONResponse:
+        def remember(message: str) -> Json:
+            return questions.inject(message).answer(library(), asker)
+
+        return JSONResponse(hooks.claude_code(body.model_dump(), remember))
 
     @router.post("/tools/{name}")
     def tool(name: str, arguments: Annotated[dict[str, Any], Body()], asker: str = who) -> JSONResponse:

@@ -28,6 +28,27 @@ class InjectBody(_Body):
     at: str | None = None
 
 
+class HookBody(BaseModel):
+    """What Claude Code tells its hooks; fields that are not read here are ignored."""
+
+    hook_event_name: str = "UserPromptSubmit"
+    source: str | None = None
+    prompt: str = ""
+
+
+class HookContext(BaseModel):
+    """What goes before the response."""
+
+    hookEventName: Literal["UserPromptSubmit", "SessionStart"]  # noqa: N815 - Claude Code's name
+    additionalContext: str  # noqa: N815 - likewise
+
+
+class HookAnswer(BaseModel):
+    """What a hook answers; nothing to events that it is not for."""
+
+    hookSpecificOutput: HookContext | None = None  # noqa: N815 - likewise
+
+
 class VerifyBody(_Body):
     """Whether what differs is mended."""
 
