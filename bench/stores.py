@@ -137,6 +137,7 @@ def build(store: EdgeVectors, corpus: Corpus, dice: np.random.Generator) -> None
     spent += _seconds(store.flush)
     print(f"set_dense               {count / spent:8.0f} points/s   memory {_memory():.0f} MB")
     print(f"optimize (own process)  {_seconds(store.optimize):8.1f} s")
+    print(f"warm                    {_seconds(store.warm):8.1f} s")
 
 
 def legs(store: EdgeVectors, corpus: Corpus, dice: np.random.Generator) -> None:

@@ -27,7 +27,7 @@ _PAGE = 256
 _CHUNKS_A_NOTE = 5  # about; only for the hint when to optimise
 _LARGE = 20_000
 """Points from which the engine's own IDF statistics stand in for exact ones, where the scope holds every cube."""
-_REMEMBERED_NOTES = 200_000
+_REMEMBERED_NOTES = 400_000
 _REMEMBERED_ANSWERS = 256
 _INT8 = qe.SearchParams(quantization=qe.QuantizationSearchParams(rescore=True, oversampling=2.0))
 
@@ -164,6 +164,13 @@ class EdgeVectors:
                     self._live.close()
                 self._live = None
 
+    def warm(self) -> None:
+        """Remember every chunk's note (about 200 bytes each), so that no search has to read payloads for it."""
+        known: dict[NoteId, NoteId] = {}  # one text a note, not one a chunk
+        for page in self._raw_pages(None, payload=["note_id"], vector=False):
+            fresh = {ChunkId(str(r.id)): NoteId((r.payload or {})["note_id"]) for r in page}
+            self._notes.update({chunk: known.setdefault(note, note) for chunk, note in fresh.items()})
+
     # -- writing -----------------------------------------------------------------------------------------------------
     def _write(self, operation: Callable[[list[_Result]], qe.UpdateOperation], items: list[_Result]) -> None:
         for at in range(0, len(items), _BATCH):
@@ -222,15 +229,24 @@ class EdgeVectors:
             return self._shard().retrieve(list(ids), payload, [DENSE] if vector else False)
 
     def _pages(self, condition: qe.Filter | None) -> Iterator[Record]:
+        for page in self._raw_pages(condition, payload=True, vector=True):
+            yield from map(_record, page)
+
+    def _raw_pages(
+        self, condition: qe.Filter | None, *, payload: bool | list[str], vector: bool
+    ) -> Iterator[list[qe.Record]]:
         offset = None
         while True:
             with engine("reading"):
-                page, offset = self._shard().scroll(
-                    qe.ScrollRequest(
-                        limit=_PAGE, offset=offset, filter=condition, with_payload=True, with_vector=[DENSE]
-                    )
+                request = qe.ScrollRequest(
+                    limit=_PAGE,
+                    offset=offset,
+                    filter=condition,
+                    with_payload=payload,
+                    with_vector=[DENSE] if vector else False,
                 )
-            yield from map(_record, page)
+                page, offset = self._shard().scroll(request)
+            yield page
             if offset is None:
                 return
 

@@ -133,6 +133,9 @@ class MemoryVectors:
     def optimize(self, tail: int = 5_000) -> None:
         """Nothing to reorganise."""
 
+    def warm(self) -> None:
+        """Nothing to prepare."""
+
     def close(self) -> None:
         """Forget everything."""
         with self._lock:

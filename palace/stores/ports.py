@@ -104,6 +104,9 @@ class VectorStore(Protocol):
         Searches go on meanwhile, writes wait.
         """
 
+    def warm(self) -> None:
+        """Prepare for many searches, for a process that answers for long; changes no answer. May run in a thread."""
+
     def close(self) -> None:
         """Give the store back."""
 

@@ -264,9 +264,19 @@ def test_a_vector_of_another_shape_is_refused_and_poisons_nothing(
     assert ids(vectors.dense(unit(1), ALL.scope(), 5)) == [chunk_id("a.md")]
 
 
-def test_flush_and_optimize_change_no_answer(vectors: VectorStore) -> None:
+def test_flush_optimize_and_warm_change_no_answer(vectors: VectorStore) -> None:
     vectors.upsert([point("a.md", n, dense=unit(1, n)) for n in range(20)])
     before = vectors.dense(unit(1), ME.scope(), 10)
     vectors.flush()
     vectors.optimize()
+    vectors.warm()
     assert vectors.dense(unit(1), ME.scope(), 10) == before
+
+
+def test_a_note_that_was_remembered_may_come_and_go(vectors: VectorStore) -> None:
+    vectors.upsert([point("a.md", dense=unit(1)), point("b.md", dense=unit(1, 1))])
+    vectors.warm()
+    vectors.forget([note_id("a.md")])
+    assert [s.note_id for s in vectors.dense(unit(1), ME.scope(), 10)] == [note_id("b.md")]
+    vectors.upsert([point("a.md", dense=unit(1)), point("c.md", dense=unit(1, 2))])
+    assert [s.note_id for s in vectors.dense(unit(1), ME.scope(), 10)] == [note_id(p) for p in ("a.md", "b.md", "c.md")]
