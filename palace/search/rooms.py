@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from rapidfuzz import fuzz, process
 
@@ -25,6 +26,8 @@ _LEAST_LIKE = 60.0
 _SENTENCE = re.compile(r"(?<=[.!?])\s|(?<=[。！？])|\n\s*\n")
 _MARKS = re.compile(r"^\s*(?:#{1,6}\s.*|[-*_=]{3,}|!\[\[.*\]\]|)\s*$")
 _LONGEST_DESCRIPTION = 160
+_REMEMBERED = 16_384
+"""Rooms whose names are kept folded: each search that names a room looks at all of them."""
 
 Describe = Callable[[Sequence[Room]], Mapping[RoomAddress, str]]
 Holding = Mapping[RoomAddress, float]
@@ -71,7 +74,8 @@ def choose(listed: Sequence[Room], rooms: Sequence[str], wings: Sequence[str]) -
     inside = [r for r in listed if not wings or not known_wings.isdisjoint(_wing_names(r))]
     places: set[str] = set()
     for name in rooms:
-        meant = {r.address.place for r in inside if room_key(name) in _room_names(r)}
+        key = room_key(name)
+        meant = {r.address.place for r in inside if key in _room_names(r)}
         places |= meant
         if not meant:
             unknown.append(name)
@@ -176,12 +180,22 @@ def _in_wing(rooms: Iterable[Room], wing: str | None) -> list[Room]:
 
 
 def _wing_names(room: Room) -> frozenset[str]:
-    return frozenset((room.address.wing, room_key(room.wing_label)))
+    return _spellings(room.address.wing, room.wing_label)
 
 
 def _room_names(room: Room) -> frozenset[str]:
-    names = {room.address.room, room_key(room.label)}
-    return frozenset(names | {f"{wing}/{name}" for wing in _wing_names(room) for name in names})
+    return _addresses(room.address.wing, room.wing_label, room.address.room, room.label)
+
+
+@lru_cache(_REMEMBERED)
+def _spellings(key: str, label: str) -> frozenset[str]:
+    return frozenset((key, room_key(label)))
+
+
+@lru_cache(_REMEMBERED)
+def _addresses(wing: str, wing_label: str, room: str, label: str) -> frozenset[str]:
+    names, wings = _spellings(room, label), _spellings(wing, wing_label)
+    return names | {f"{one}/{name}" for one in wings for name in names}
 
 
 _Order = tuple[float, str, str, str]
