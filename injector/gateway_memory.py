@@ -19,10 +19,12 @@ Remember = Callable[[str, str], Awaitable[Json]]
 """(reader, last user message) to what `inject` answers (docs/design.md, Contract); may raise DualwallError."""
 FAILURES = 5
 """So many times in a row late or down, and the palace is left alone."""
+FAILING = 0.5
+"""Seconds that such a row has to last: many requests at once are late together, and the palace is none the worse."""
 PAUSE = 5.0
 """Seconds until one request tries it again."""
-_AT_ONCE = 16
-"""As many as `injector.recall` works on at once: more threads would only wait there."""
+_AT_ONCE = 4
+"""More would share the same processor, and all be late where some could have been in time."""
 _log = logging.getLogger(__name__)
 
 
@@ -50,11 +52,13 @@ class Breaker:
 
     clock: Callable[[], float] = time.monotonic
     _failures: int = 0
+    _since: float = 0.0
+    _open: bool = False
     _again_at: float = 0.0
 
     def lets_through(self) -> bool:
         """Whether this request may ask."""
-        if self._failures < FAILURES:
+        if not self._open:
             return True
         now = self.clock()
         if now < self._again_at:
@@ -64,9 +68,14 @@ class Breaker:
 
     def record(self, *, failed: bool) -> None:
         """How an answer went."""
-        self._failures = self._failures + 1 if failed else 0
-        if self._failures == FAILURES:
-            self._again_at = self.clock() + PAUSE
+        if not failed:
+            self._failures, self._open = 0, False
+            return
+        now = self.clock()
+        self._since = self._since if self._failures else now
+        self._failures += 1
+        if not self._open and self._failures >= FAILURES and now - self._since >= FAILING:
+            self._open, self._again_at = True, now + PAUSE
 
 
 @dataclass(slots=True)
@@ -81,7 +90,7 @@ class Memories:
         """What goes before the answer to a question; whatever happens to the palace, it is there in time."""
         breaker = self._breakers[reader]
         if not breaker.lets_through():
-            return Memory("down", reason=f"the memory failed {FAILURES} times in a row and is left alone for a while")
+            return Memory("down", reason="the memory failed several times in a row and is left alone for a while")
         memory = await self._asked(reader, question)
         breaker.record(failed=memory.status in {"late", "down"})
         return memory

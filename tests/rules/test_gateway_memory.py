@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from injector.gateway_memory import FAILURES, PAUSE, Breaker, Memories, Memory, of_answer
+from injector.gateway_memory import FAILING, FAILURES, PAUSE, Breaker, Memories, Memory, of_answer
 from palace.errors import UnreachableError
 
 
@@ -86,7 +86,9 @@ def test_after_some_failures_the_palace_is_not_asked(caplog: pytest.LogCaptureFi
         raise UnreachableError("The store does not answer.")
 
     memories = Memories(refuses, 1)
-    told = asked(*[memories] * (FAILURES + 3))
+    told = asked(*[memories] * (FAILURES - 1))
+    time.sleep(FAILING)
+    told += asked(*[memories] * 4)
     assert {memory.status for memory in told} == {"down"}
     assert len(calls) == FAILURES
     assert "left alone" in told[-1].reason
@@ -99,6 +101,7 @@ def test_a_breaker_tries_once_a_pause_and_closes_when_it_goes_well() -> None:
     breaker = Breaker(lambda: now)
     for _ in range(FAILURES - 1):
         breaker.record(failed=True)
+    now += FAILING
     assert breaker.lets_through()
     breaker.record(failed=True)
     assert not breaker.lets_through()
@@ -110,5 +113,17 @@ def test_a_breaker_tries_once_a_pause_and_closes_when_it_goes_well() -> None:
     assert breaker.lets_through()
     breaker.record(failed=False)
     assert [breaker.lets_through() for _ in range(3)] == [True, True, True]
+    breaker.record(failed=True)
+    assert breaker.lets_through()
+
+
+def test_many_that_are_late_together_do_not_open_the_breaker() -> None:
+    now = 100.0
+    breaker = Breaker(lambda: now)
+    for _ in range(200):
+        breaker.record(failed=True)
+    assert breaker.lets_through()
+    breaker.record(failed=False)
+    now += FAILING
     breaker.record(failed=True)
     assert breaker.lets_through()

@@ -122,7 +122,7 @@ def test_a_palace_that_hangs_costs_its_deadline_and_then_nothing() -> None:
         await asyncio.sleep(30)
         return answer()
 
-    with rigged(hangs, deadline_ms=100) as rig, httpx.Client(base_url=rig.url, headers=TOKEN) as client:
+    with rigged(hangs, deadline_ms=150) as rig, httpx.Client(base_url=rig.url, headers=TOKEN) as client:
         told = [client.post(PATHS[0], json=body()) for _ in range(FAILURES + 1)]
         assert all(seen.json == body() for seen in rig.upstream.seen)
     assert [one.headers["X-Dualwall"] for one in told] == ["late"] * FAILURES + ["down"]
