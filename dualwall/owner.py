@@ -15,20 +15,21 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import uvicorn
-from fastapi import APIRouter, Body, Depends, FastAPI, Header
+from fastapi import APIRouter, Body, Depends, FastAPI, Header, Query
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from dualwall import questions
+from dualwall import questions, tools
 from dualwall.common import Json
 from dualwall.questions import API, Answers
 from dualwall.web import problems, shapes
 from injector import hooks
 from palace import lock
-from palace.errors import DualwallError, UsageError
+from palace.errors import DualwallError, NotFoundError, UsageError
 from palace.settings import Settings
 
+_Line = Annotated[int | None, Query(ge=1, le=10_000_000)]
 _LONGEST = 100
 """Bytes of a socket's path: the kernels' limits are 104 and 108."""
 _FAILED: dict[int | str, dict[str, Any]] = {
@@ -46,6 +47,7 @@ def create_app(library: Callable[[], Answers], reader: Callable[..., str]) -> Fa
     for kind in (DualwallError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, problems.answer)
     app.include_router(_asking(library, reader))
+    app.include_router(_tools(library, reader))
     app.include_router(_reading(library, reader))
     return app
 
@@ -79,6 +81,7 @@ def _asking(library: Callable[[], Answers], reader: Callable[..., str]) -> APIRo
 
     @router.post("/search", responses={200: {"model": shapes.Found}})
     def search(body: shapes.SearchBody, asker: str = who) -> JSONResponse:
+        questions.check_visible(body.query)
         question = questions.search(body.query, body.rooms, body.wings, body.limit, explain=body.explain)
         return JSONResponse(question.answer(library(), asker))
 
@@ -93,10 +96,35 @@ def _asking(library: Callable[[], Answers], reader: Callable[..., str]) -> APIRo
 
         return JSONResponse(hooks.claude_code(body.model_dump(), remember))
 
-    @router.post("/tools/{name}")
-    def tool(name: str, arguments: Annotated[dict[str, Any], Body()], asker: str = who) -> JSONResponse:
+    return router
+
+
+def _tools(library: Callable[[], Answers], reader: Callable[..., str]) -> APIRouter:
+    """The agents' tools, for programs that call a model by themselves: the arguments are the body."""
+    router = APIRouter(prefix=f"{API}/tools", responses=_FAILED)
+    who = Depends(reader)
+
+    def call(name: str, arguments: Annotated[dict[str, Any], Body()], asker: str = who) -> JSONResponse:
         return JSONResponse(questions.tool(name, arguments).answer(library(), asker))
 
+    def one(tool: tools.Tool) -> Callable[..., JSONResponse]:
+        def endpoint(arguments: Annotated[dict[str, Any], Body()], asker: str = who) -> JSONResponse:
+            return call(tool.name, arguments, asker)
+
+        return endpoint
+
+    for tool in tools.TOOLS:
+        body = {"required": True, "content": {"application/json": {"schema": tool.full_schema()}}}
+        router.add_api_route(
+            f"/{tool.name}",
+            one(tool),
+            methods=["POST"],
+            name=tool.name,
+            description=tool.description,
+            responses={200: {"model": tool.answer}},
+            openapi_extra={"requestBody": body},
+        )
+    router.add_api_route("/{name}", call, methods=["POST"], include_in_schema=False)
     return router
 
 
@@ -109,14 +137,17 @@ def _reading(library: Callable[[], Answers], reader: Callable[..., str]) -> APIR
     def rooms(
         query: str | None = None, wing: str | None = None, cursor: str | None = None, asker: str = who
     ) -> JSONResponse:
-        return JSONResponse(questions.rooms(query, wing, cursor).answer(library(), asker))
+        try:
+            return JSONResponse(questions.rooms(query, wing, cursor).answer(library(), asker))
+        except UsageError as error:
+            raise NotFoundError(error.message, error.hint) from error  # a cursor leads to no page
 
     @router.get("/notes/{ref:path}/neighbors", responses={200: {"model": shapes.Neighborhood}})
     def neighbors(ref: str, asker: str = who) -> JSONResponse:
         return JSONResponse(questions.neighbors(ref).answer(library(), asker))
 
     @router.get("/notes/{ref:path}", responses={200: {"model": shapes.Reading}})
-    def read(ref: str, first: int | None = None, last: int | None = None, asker: str = who) -> JSONResponse:
+    def read(ref: str, first: _Line = None, last: _Line = None, asker: str = who) -> JSONResponse:
         lines = None if first is None or last is None else (first, last)
         return JSONResponse(questions.read(ref, lines).answer(library(), asker))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import quote
 
 from dualwall.common import Json
-from palace.errors import BusyError
+from palace.errors import BusyError, NotFoundError
 
 if TYPE_CHECKING:
     from palace.library import Library
@@ -58,6 +58,14 @@ class Question:
     query: Mapping[str, str | int] = field(default_factory=dict)
     body: Json | None = None
     slow: bool = False
+
+
+def check_visible(query: str) -> None:
+    """Raises NotFoundError for a question of which nothing can be seen: there is nothing to find."""
+    if not any(c.isprintable() and not c.isspace() for c in query):
+        raise NotFoundError(
+            "The question has no visible character.", "Ask something: a few words, or a whole question."
+        )
 
 
 def search(

@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from dualwall import tool_shapes as shapes
 from dualwall import tools
 from dualwall.common import Json
-from palace.errors import UnreachableError, UsageError
+from dualwall.questions import check_visible
+from palace.errors import NotFoundError, UnreachableError, UsageError
 
 if TYPE_CHECKING:  # the engine is loaded by the process that answers, not by those that only list the tools
     from palace.library import Library
@@ -19,12 +21,12 @@ _ROOMS_A_PAGE = 40
 _NOTES_A_LIST = 20
 _RECENT = 30
 _READ_TOKENS = 6000
+_MOST_QUERY = 2000
 _LEAST_TEXT = 20
 """Tokens of a passage that are worth showing."""
 _SLACK = 8
 """Tokens by which a whole may count more than its parts."""
 _RECEIPT = ("time", "reader", "cubes", "asked", "searched", "fallback", "generation", "dense_share")
-_CUT = "Only the first {} characters were searched: ask one question, not a whole prompt."
 _MORE = "{} more hits did not fit: raise max_tokens, name a room, or ask a narrower question."
 
 
@@ -78,9 +80,13 @@ def dumped(answer: Json) -> str:
     return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
 
 
-def _list_rooms(asked: Asked, given: tools.ListRooms) -> Json:
-    query, _ = _question(given.query)
-    page = asked.library.rooms(asked.reader, query or None, given.wing or None, given.cursor or None, _ROOMS_A_PAGE)
+def _list_rooms(asked: Asked, given: shapes.ListRooms) -> Json:
+    try:
+        page = asked.library.rooms(
+            asked.reader, _head(given.query) or None, given.wing or None, given.cursor or None, _ROOMS_A_PAGE
+        )
+    except UsageError as error:
+        raise NotFoundError(error.message, error.hint) from error  # a cursor leads to no page
     rooms = [
         {
             **_only(room, "label", "cube", "notes", "description", "score"),
@@ -92,14 +98,14 @@ def _list_rooms(asked: Asked, given: tools.ListRooms) -> Json:
     return {"rooms": rooms, "next": page["next"], "truncated": page["next"] is not None}
 
 
-def _search(asked: Asked, given: tools.Search) -> Json:
-    query, hints = _question(given.query)
+def _search(asked: Asked, given: shapes.Search) -> Json:
+    check_visible(given.query)
     rooms, wings = ([name] if name else [] for name in (given.room, given.wing))
-    found = asked.library.search(asked.reader, query, rooms, wings, given.limit)
+    found = asked.library.search(asked.reader, given.query, rooms, wings, given.limit)
     answer = _only(found, "status", "fallback", "reason") | {
         "hits": [],
         "elsewhere": [_only(note, "ref", "title", "rooms", "score") for note in found["elsewhere"]],
-        "hints": [*hints, *found["hints"]],
+        "hints": list(found["hints"]),
         "truncated": False,
         "receipt": _only(found["receipt"], *_RECEIPT),
     }
@@ -110,7 +116,7 @@ def _search(asked: Asked, given: tools.Search) -> Json:
     return answer
 
 
-def _read(asked: Asked, given: tools.Read) -> Json:
+def _read(asked: Asked, given: shapes.Read) -> Json:
     first, last = given.lines or (1, None)
     span = None if last is None else (first, last)
     found = asked.library.read(asked.reader, given.ref, span)
@@ -127,7 +133,7 @@ def _read(asked: Asked, given: tools.Read) -> Json:
     }
 
 
-def _neighbors(asked: Asked, given: tools.Neighbors) -> Json:
+def _neighbors(asked: Asked, given: shapes.Neighbors) -> Json:
     found = asked.library.neighbors(asked.reader, given.ref)
     lists = {
         name: [_only(note, "ref", "title", "rooms", "via") for note in found[name][:_NOTES_A_LIST]]
@@ -141,15 +147,15 @@ def _neighbors(asked: Asked, given: tools.Neighbors) -> Json:
     }
 
 
-def _recent(asked: Asked, given: tools.Recent) -> Json:
+def _recent(asked: Asked, given: shapes.Recent) -> Json:
     return asked.library.recent(asked.reader, given.room or None, given.days, _RECENT)
 
 
-def _remember(asked: Asked, given: tools.Remember) -> Json:
+def _remember(asked: Asked, given: shapes.Remember) -> Json:
     return asked.library.remember(asked.reader, given.text, given.title or None) | {"status": "candidate"}
 
 
-def _status(asked: Asked, _given: tools.Status) -> Json:
+def _status(asked: Asked, _given: shapes.Status) -> Json:
     found = asked.library.status_of(asked.reader)
     who = {"reader": asked.reader, "cubes": sorted(asked.library.reader(asked.reader).cubes)}
     return who | _only(found, "notes", "pending", "problems", "generation", "last_success")
@@ -166,12 +172,11 @@ _ANSWERS: dict[str, Callable[[Asked, Any], Json]] = {
 }
 
 
-def _question(query: str) -> tuple[str, list[str]]:
-    """What is searched of a question, and the hint when that is not all of it."""
-    if len(query) <= tools.MOST_QUERY:
-        return query, []
-    head = query[: tools.MOST_QUERY]
-    return head.rpartition(" ")[0] or head, [_CUT.format(tools.MOST_QUERY)]
+def _head(query: str) -> str:
+    """What is compared with the rooms' names: a whole prompt names all of them."""
+    if len(query) <= _MOST_QUERY:
+        return query
+    return query[:_MOST_QUERY].rpartition(" ")[0] or query[:_MOST_QUERY]
 
 
 def _hit(found: Json) -> Json:

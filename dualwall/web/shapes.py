@@ -14,7 +14,7 @@ class _Body(BaseModel):
 class SearchBody(_Body):
     """What a search is asked with."""
 
-    query: Annotated[str, Field(max_length=20_000)]
+    query: Annotated[str, Field(min_length=1, max_length=20_000)]
     rooms: _Names = []
     wings: _Names = []
     limit: Annotated[int, Field(ge=1, le=100)] | None = None
@@ -25,7 +25,7 @@ class InjectBody(_Body):
     """The last user message, and the time that it is (ISO 8601, else now)."""
 
     message: str
-    at: str | None = None
+    at: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
 
 
 class HookBody(BaseModel):
