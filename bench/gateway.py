@@ -115,7 +115,7 @@ def _serve(app: ASGIApp, told: Connection) -> None:
     listener.bind(("127.0.0.1", 0))
     listener.listen(2048)
     told.send((os.getpid(), listener.getsockname()[1]))
-    uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).run(sockets=[listener])
+    uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off")).run(sockets=[listener])
 
 
 def serve_model(told: Connection) -> None:
@@ -134,15 +134,7 @@ def serve_model(told: Connection) -> None:
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b"data: [DONE]\n\n"})
 
-    _serve(_without_lifespan(app), told)
-
-
-def _without_lifespan(app: ASGIApp) -> ASGIApp:
-    async def http_only(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await app(scope, receive, send)
-
-    return http_only
+    _serve(app, told)
 
 
 def serve_gateway(folder: Path, upstream: str, told: Connection) -> None:
