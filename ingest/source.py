@@ -9,8 +9,8 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from pathspec import GitIgnoreSpec
 
@@ -146,7 +146,7 @@ def with_hash(note: Seen) -> Seen:
         return note
 
 
-def open_file(path: str) -> BinaryIO:
+def open_file(path: str) -> BufferedReader:
     """A regular file for reading; OSError for a symlink that took its place since it was seen."""
     return os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb")
 

@@ -13,6 +13,7 @@ from ingest.prepare import Prepared, Recipe, prepare_all
 from ingest.resolve import resolve_links
 from ingest.source import Seen
 from ingest.write import Writer, touched
+from palace import manifest
 from palace.library import Library
 from palace.progress import Report, silent
 from palace.settings import Settings
@@ -44,9 +45,13 @@ def run(
 ) -> Counts:
     """Bring the stores to the state of the sources. Returns what was done, with every Problem there is now."""
     worker = _Worker(stores, settings, report, options)
-    worker.lexical()
+    changed = not worker.unchanged()
+    if changed:
+        worker.lexical()
     if on_answerable:
         on_answerable()
+    if changed:
+        worker.settle()
     if options.dense:
         worker.dense()
     worker.counts.problems = [*worker.guarded, *stores.catalogue.problems()]
@@ -102,6 +107,8 @@ class _Worker:
     def look(self) -> list[tuple[NoteId, str, Sha256]]:
         """Notes of the ledger that are gone and may be forgotten."""
         catalogue = self.stores.catalogue
+        if self._first():
+            return []
         gone = catalogue.missing_from(s.ref.id for s in self._seen())
         rows = catalogue.rows([i for i, _, _ in gone])
         losses: dict[tuple[str, str], list[NoteId]] = {}
@@ -143,9 +150,7 @@ class _Worker:
 
     # -- the two passes ----------------------------------------------------------------------------------------------
     def lexical(self) -> None:
-        """Text, payload, sparse vectors and links: everything but the dense vectors."""
-        if self.unchanged():
-            return
+        """Text, payload and sparse vectors: what a search by words needs."""
         stores = self.stores
         writer = Writer(stores.catalogue, stores.vectors, stores.graph, stores.model, stores.generation)
         stores.catalogue.set({"ingested": ""})
@@ -160,6 +165,10 @@ class _Worker:
             done += len(batch)
             self.report("reading notes", done, total)
         self.count_moves(gone)
+
+    def settle(self) -> None:
+        """Links to their notes; then the state is whole, but for the dense vectors."""
+        stores = self.stores
         resolve_links(stores.catalogue, stores.graph, self.report)
         stores.catalogue.set_skipped((s.path, s.cube, "skipped", s.reason) for s in self._private.skipped)
         stores.vectors.flush()
@@ -203,7 +212,14 @@ class _Worker:
                     for row in touches:
                         self.stores.catalogue.update(row)
 
+    def _first(self) -> bool:
+        """Whether nothing is known yet: then there is nothing to compare."""
+        return self.stores.catalogue.counts()[0] == 0 and not self.stores.catalogue.refusals()
+
     def _total_needing_bytes(self) -> int:
+        if self._first():
+            current = manifest.current(self.settings)
+            return len(self._private.seen) + (current.notes if current else 0)
         return sum(a in {Action.NEW, Action.CHANGED} for batch in self.classified() for a, _, _ in batch)
 
     def _seen(self) -> Iterator[Seen]:

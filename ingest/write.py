@@ -67,9 +67,7 @@ class Writer:
         with self._catalogue.database.transaction(), self._graph.transaction():
             self._graph.upsert([self._node(note) for note in notes])
             for note in notes:
-                self._catalogue.finish(self._row(note), note.link_key, note.names, note.links)
-                self._catalogue.set_problems(note.seen.ref.id, note.problems)
-                self._catalogue.admit(note.seen.ref.id)
+                self._catalogue.finish(note.seen.ref.id, note.link_key, note.names, note.links, note.problems)
 
     def replace_rooms(self, seen: Seen, row: LedgerRow) -> None:
         """The bytes are the same, the rooms are not: payload and graph change, nothing is embedded."""

@@ -170,15 +170,21 @@ class Catalogue:
             old = {r[0] for r in cx.execute("SELECT id FROM chunk WHERE note_id = ?", (note_id,))}
             cx.execute("DELETE FROM chunk WHERE note_id = ?", (note_id,))
             cx.executemany("INSERT INTO chunk VALUES (?, ?, ?, ?)", ((i, note_id, s, d) for i, s, d in chunks))
-            self._put(row, "intent")
+            _put(cx, row, "intent")
         return [ChunkId(i) for i in sorted(old.difference(i for i, _, _ in chunks))]
 
-    def finish(self, row: LedgerRow, link_key: str, names: Iterable[str], links: Sequence[LinkRow]) -> None:
-        """The note is in vectors and graph: in the same transaction as the graph's write."""
-        note_id = row.ref.id
+    def finish(
+        self,
+        note_id: NoteId,
+        link_key: str,
+        names: Iterable[str],
+        links: Sequence[LinkRow],
+        problems: Iterable[Problem],
+    ) -> None:
+        """An announced note is in vectors and graph: in the same transaction as the graph's write."""
         with self.database.transaction() as cx:
             known = cx.execute("SELECT link_key FROM ledger WHERE id = ?", (note_id,)).fetchone()
-            self._put(row, "done", link_key)
+            cx.execute("UPDATE ledger SET state = 'done', link_key = ? WHERE id = ?", (link_key, note_id))
             cx.execute("DELETE FROM name WHERE note_id = ?", (note_id,))
             cx.executemany("INSERT OR IGNORE INTO name VALUES (?, ?)", ((n, note_id) for n in names))
             cx.execute("DELETE FROM wikilink WHERE note_id = ?", (note_id,))
@@ -189,11 +195,13 @@ class Catalogue:
             cx.execute("INSERT OR IGNORE INTO unresolved_source VALUES (?)", (note_id,))
             if not known or not known[0]:  # a new name: links to it, anywhere, may point here now
                 cx.execute("INSERT OR IGNORE INTO unresolved_key VALUES (?)", (link_key,))
+            cx.execute("DELETE FROM refused WHERE note_id = ?", (note_id,))
+            _set_problems(cx, note_id, problems)
 
     def update(self, row: LedgerRow) -> None:
         """Write a row of a note whose bytes did not change: other rooms, or another stat."""
-        with self.database.transaction():
-            self._put(row, "done")
+        with self.database.transaction() as cx:
+            _put(cx, row, "done")
 
     def mark_gone(self, ids: Sequence[NoteId]) -> None:
         """Announce that these notes will be forgotten."""
@@ -228,25 +236,6 @@ class Catalogue:
         """The note's last good version stands, but its file can no longer be read."""
         with self.database.transaction() as cx:
             cx.execute("UPDATE ledger SET stale = ? WHERE id = ?", (stale, note_id))
-
-    def _put(self, row: LedgerRow, state: str, link_key: str | None = None) -> None:
-        s = row.stat
-        with self.database.transaction() as cx:
-            cx.execute(
-                f"INSERT INTO ledger ({_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT (id) DO UPDATE SET file = excluded.file, sha256 = excluded.sha256, "
-                "placements = excluded.placements, state = excluded.state, stale = excluded.stale, "
-                "title = excluded.title, modified = excluded.modified, status = excluded.status, "
-                "first_chunk = excluded.first_chunk, device = excluded.device, "
-                "inode = excluded.inode, size = excluded.size, mtime_ns = excluded.mtime_ns, ctime_ns = excluded.ctime_ns",
-                (
-                    *(row.ref.id, row.ref.cube, row.ref.vault, row.ref.path, os.fsencode(row.file), row.sha256),
-                    *(row.placements, state, row.stale, row.title, row.modified, row.status, row.first_chunk),
-                    *(s.device, s.inode, s.size, s.mtime_ns, s.ctime_ns),
-                ),
-            )
-            if link_key is not None:
-                cx.execute("UPDATE ledger SET link_key = ? WHERE id = ?", (link_key, row.ref.id))
 
     # -- chunks ------------------------------------------------------------------------------------------------------
     def chunks(self, note_ids: Sequence[NoteId] | None = None) -> dict[ChunkId, tuple[NoteId, Sha256, bool]]:
@@ -415,11 +404,7 @@ class Catalogue:
     def set_problems(self, note_id: NoteId, problems: Iterable[Problem]) -> None:
         """Replace what is wrong with a note."""
         with self.database.transaction() as cx:
-            cx.execute("DELETE FROM problem WHERE note_id = ?", (note_id,))
-            cx.executemany(
-                "INSERT INTO problem VALUES (?, ?, ?, ?, ?, ?)",
-                ((note_id, p.path, p.line, p.code, p.message, p.hint) for p in problems),
-            )
+            _set_problems(cx, note_id, problems)
 
     def problems(self) -> list[Problem]:
         """Everything that is wrong with notes now, sorted."""
@@ -438,11 +423,6 @@ class Catalogue:
                     *(s.device, s.inode, s.size, s.mtime_ns, s.ctime_ns),
                 ),
             )
-
-    def admit(self, note_id: NoteId) -> None:
-        """The file is good again."""
-        with self.database.transaction() as cx:
-            cx.execute("DELETE FROM refused WHERE note_id = ?", (note_id,))
 
     def refusals(self, ids: Sequence[NoteId] | None = None) -> dict[NoteId, Refusal]:
         """Files that are kept out (of these, or all)."""
@@ -476,6 +456,31 @@ class Catalogue:
         """Remember values."""
         with self.database.transaction() as cx:
             cx.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
+
+
+def _set_problems(cx: sqlite3.Connection, note_id: NoteId, problems: Iterable[Problem]) -> None:
+    cx.execute("DELETE FROM problem WHERE note_id = ?", (note_id,))
+    cx.executemany(
+        "INSERT INTO problem VALUES (?, ?, ?, ?, ?, ?)",
+        ((note_id, p.path, p.line, p.code, p.message, p.hint) for p in problems),
+    )
+
+
+def _put(cx: sqlite3.Connection, row: LedgerRow, state: str) -> None:
+    s = row.stat
+    cx.execute(
+        f"INSERT INTO ledger ({_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE SET file = excluded.file, sha256 = excluded.sha256, "
+        "placements = excluded.placements, state = excluded.state, stale = excluded.stale, "
+        "title = excluded.title, modified = excluded.modified, status = excluded.status, "
+        "first_chunk = excluded.first_chunk, device = excluded.device, "
+        "inode = excluded.inode, size = excluded.size, mtime_ns = excluded.mtime_ns, ctime_ns = excluded.ctime_ns",
+        (
+            *(row.ref.id, row.ref.cube, row.ref.vault, row.ref.path, os.fsencode(row.file), row.sha256),
+            *(row.placements, state, row.stale, row.title, row.modified, row.status, row.first_chunk),
+            *(s.device, s.inode, s.size, s.mtime_ns, s.ctime_ns),
+        ),
+    )
 
 
 def _row(r: sqlite3.Row) -> LedgerRow:
