@@ -1,6 +1,7 @@
 """Other projects' programs, as tests of the integrations need them: installed once, outside the clone."""
 
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -23,6 +24,13 @@ def until(done: Callable[[], bool], patience: float = PATIENCE) -> None:
             pass
         assert time.monotonic() < deadline, "it was not done in time"
         time.sleep(0.1)
+
+
+def free_port() -> int:
+    """A port of localhost for a program that cannot pick one itself."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
 
 
 def kept(name: str) -> Path:
