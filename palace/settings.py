@@ -147,9 +147,9 @@ class Ingest(_Part):
 class Search(_Part):
     """Ranking: `fusion` over the top `prefetch` of each leg, `per_note` chunks of a note at most."""
 
-    fusion: Literal["minmax", "rrf"] = "minmax"
-    """How the legs are fused: minmax or rrf."""
-    prefetch: Annotated[int, Field(ge=10, le=1000)] = 100
+    fusion: Literal["zscore", "minmax", "rrf"] = "zscore"
+    """How the legs are fused: zscore, minmax or rrf."""
+    prefetch: Annotated[int, Field(ge=10, le=1000)] = 150
     """How many of each leg are fused."""
     limit: Annotated[int, Field(ge=1, le=100)] = 10
     """How many hits an answer has."""

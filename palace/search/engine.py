@@ -10,7 +10,7 @@ from palace import settings
 from palace.errors import UsageError
 from palace.search import receipt
 from palace.search.floor import Floor, Known, Signs, calibrate, known_questions
-from palace.search.fuse import Fused, Ranking, diverse, fuse, min_max
+from palace.search.fuse import Fused, Ranking, diverse, fuse, shares
 from palace.search.legs import LEGS, Asker, Coverage, Question, Runner, State
 from palace.search.lock import EXACT, Names, locked
 from palace.search.rooms import Describer, RoomsPage, RoomsQuery, list_rooms
@@ -175,7 +175,7 @@ class Searcher:
         for f in kept:
             legs = found.ranking.legs(f.id) | ({"lock": marks[f.note_id]} if f.note_id in marks else {})
             if explain:
-                legs |= {f"{leg}_share": shares.get(f.id, 0.0) for leg, shares in found.ranking.shares.items()}
+                legs |= {f"{leg}_share": part.get(f.id, 0.0) for leg, part in found.ranking.shares.items()}
             if f.id in payloads:
                 hits.append(receipt.hit(f, payloads[f.id], legs))
         return tuple(hits)
@@ -220,7 +220,7 @@ class Searcher:
             return {}
         scope = reader.scope()
         top = self.vectors.sparse(self.sparse.query(query), scope, _HOLDING)
-        weights = min_max(top)
+        weights = shares(top)
         held: dict[RoomAddress, float] = {}
         for record in self.vectors.retrieve([s.id for s in top], scope):
             for place in record.payload.place:

@@ -1,21 +1,34 @@
 """Fusion of ranked legs. Pure.
 
-Min-max puts each leg's scores on [0, 1] over the candidates at hand; RRF counts ranks alone. A candidate that a leg
-does not have gets 0 from it. Each share is then averaged with the best share of its note in that leg, so that a note
-whose words stand in one chunk and whose sense in another is not lost; the score is the mean of the legs, in [0, 1].
+Each leg's scores become shares on [0, 1] over the candidates at hand; a candidate that a leg does not have gets 0 from
+it. Three methods (docs/decisions/0008-fusion.md):
+
+- `zscore`: from the leg's zero to its best; BM25 has a zero of its own (none of the words), a cosine has none, so its
+  zero is its last candidate. A leg weighs as many standard deviations as its best stands above that zero.
+- `minmax`: from the last candidate to the best; legs weigh the same.
+- `rrf`: reciprocal ranks; scores don't count, legs weigh the same.
+
+Each share is then averaged with the best share of its note in that leg, so that a note whose words stand in one chunk
+and whose sense in another is not lost.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+import numpy as np
 
 from palace.stores.ports import Scored
 from palace.vocabulary import ChunkId, NoteId
 
-Method = Literal["minmax", "rrf"]
+Method = Literal["zscore", "minmax", "rrf"]
 RRF_K = 60
 """The constant of Cormack et al. 2009, which every engine takes as its default."""
+MOST_DEVIATIONS = 8.0
+"""A leg weighs no more than this: a few candidates, or scores all alike, have next to no deviation."""
+_ZEROED = frozenset({"bm25"})
+"""Legs whose scores have a zero of their own."""
 
 
 class Fused(NamedTuple):
@@ -39,14 +52,23 @@ class Ranking:
         return {leg: scores[chunk] for leg, scores in self.raw.items() if chunk in scores}
 
 
-def min_max(leg: Sequence[Scored]) -> dict[ChunkId, float]:
-    """Scores of one leg on [0, 1]; equal scores are all 1, since each of them is the leg's best."""
+def shares(leg: Sequence[Scored], zero: float | None = None) -> dict[ChunkId, float]:
+    """Scores of one leg on [0, 1], from `zero` (left out: its lowest) to its best; equal scores are all 1."""
     if not leg:
         return {}
-    low, high = min(s.score for s in leg), max(s.score for s in leg)
+    high = max(s.score for s in leg)
+    low = min(s.score for s in leg) if zero is None else zero
     if high <= low:
         return {s.id: 1.0 for s in leg}
-    return {s.id: (s.score - low) / (high - low) for s in leg}
+    return {s.id: max(0.0, (s.score - low) / (high - low)) for s in leg}
+
+
+def deviations(leg: Sequence[Scored], zero: float | None = None) -> float:
+    """How many standard deviations the best stands above `zero` (left out: the lowest), at most MOST_DEVIATIONS."""
+    scores = np.array([s.score for s in leg])
+    low = float(scores.min()) if zero is None else zero
+    height, spread = float(scores.max()) - low, float(scores.std())
+    return MOST_DEVIATIONS if height >= MOST_DEVIATIONS * spread else height / spread
 
 
 def reciprocal_rank(leg: Sequence[Scored]) -> dict[ChunkId, float]:
@@ -54,33 +76,39 @@ def reciprocal_rank(leg: Sequence[Scored]) -> dict[ChunkId, float]:
     return {s.id: (RRF_K + 1) / (RRF_K + rank) for rank, s in enumerate(leg, start=1)}
 
 
-_METHODS: Mapping[Method, Callable[[Sequence[Scored]], dict[ChunkId, float]]] = {
-    "minmax": min_max,
-    "rrf": reciprocal_rank,
-}
-
-
 def fuse(
-    legs: Mapping[str, Sequence[Scored]], method: Method = "minmax", weights: Mapping[str, float] | None = None
+    legs: Mapping[str, Sequence[Scored]], method: Method = "zscore", weights: Mapping[str, float] | None = None
 ) -> Ranking:
-    """Every candidate of every leg with the mean of its legs' shares, best first; ties by id.
+    """Every candidate of every leg with the weighted mean of its legs' shares, best first; ties by id.
 
-    A leg without candidates takes no part: with one leg alone, its own order stands. `weights`: 1.0 where absent.
+    A leg without candidates takes no part: with one leg alone, its own order stands. `weights`: times the method's own,
+    1.0 where absent.
     """
-    weight = {name: (weights or {}).get(name, 1.0) for name in legs}
-    heard = {name: leg for name, leg in legs.items() if leg and weight[name] > 0}
-    total = 2 * sum(weight[name] for name in heard)
+    heard = {name: leg for name, leg in legs.items() if leg and (weights or {}).get(name, 1.0) > 0}
     notes = {s.id: s.note_id for leg in heard.values() for s in leg}
-    shares = {name: _METHODS[method](leg) for name, leg in heard.items()}
+    measured = {name: _measured(name, leg, method) for name, leg in heard.items()}
+    weight = {name: own * (weights or {}).get(name, 1.0) for name, (_, own) in measured.items()}
+    total = 2 * sum(weight.values())
     scores = dict.fromkeys(notes, 0.0)
-    for name, share in shares.items():
+    for name, (share, _) in measured.items():
         best = _best(share, notes)
         part = weight[name] / total
         for chunk, note in notes.items():
             scores[chunk] += part * (share.get(chunk, 0.0) + best.get(note, 0.0))
     fused = (Fused(chunk, note, min(1.0, scores[chunk])) for chunk, note in notes.items())
     raw = {name: {s.id: s.score for s in leg} for name, leg in heard.items()}
-    return Ranking(sorted(fused, key=lambda f: (-f.score, f.id)), raw, shares)
+    order = sorted(fused, key=lambda f: (-f.score, f.id))
+    return Ranking(order, raw, {name: share for name, (share, _) in measured.items()})
+
+
+def _measured(name: str, leg: Sequence[Scored], method: Method) -> tuple[dict[ChunkId, float], float]:
+    """Shares of a leg and its weight."""
+    if method == "rrf":
+        return reciprocal_rank(leg), 1.0
+    if method == "minmax":
+        return shares(leg), 1.0
+    zero = min(0.0, *(s.score for s in leg)) if name in _ZEROED else None
+    return shares(leg, zero), deviations(leg, zero)
 
 
 def _best(share: Mapping[ChunkId, float], notes: Mapping[ChunkId, NoteId]) -> dict[NoteId, float]:
