@@ -165,10 +165,7 @@ def _owner_app(server: _Server) -> FastAPI:
 
 def _bind(settings: Settings, where: str) -> socket.socket:
     """A listening socket. Raises UsageError for an address that is none, or that others could reach without a token."""
-    try:
-        host, port = hosts.address(where)
-    except ValueError as error:
-        raise UsageError(f'"{where}" is no HOST:PORT.', "Write it as 127.0.0.1:8377.") from error
+    host, port = hosts.address(where)
     if not any(entry.token_sha256 for entry in settings.readers.values()):
         hint = f"Make one: dualwall token {settings.default_reader} --write"
         if not hosts.is_local(host):

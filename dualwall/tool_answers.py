@@ -121,7 +121,7 @@ def _read(asked: Asked, given: shapes.Read) -> Json:
     span = None if last is None else (first, last)
     found = asked.library.read(asked.reader, given.ref, span)
     if found["lines"][0] > found["lines"][1]:
-        raise UsageError(f"The note has {found['lines'][1]} lines.", "Lines count from 1; give first and last.")
+        raise NotFoundError(f"The note has {found['lines'][1]} lines.", "Lines count from 1; give first and last.")
     text = _whole_lines(found["text"], _READ_TOKENS, asked.tokens)
     shown = text.count("\n") + 1
     return {

@@ -3,8 +3,15 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+
+def _integral(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WHOLE = BeforeValidator(_integral)
+"""Beside a strict integer: JSON has one kind of number, so 5.0 is one; "5" and true are none."""
 _SEEN = Field(min_length=1, json_schema_extra={"pattern": r"\S"})
 """Of what has to be there: blanks alone count as left out."""
 _Room = Annotated[str, Field(max_length=300, description="A room as list_rooms gave it. Leave it out when none fits.")]
@@ -22,7 +29,11 @@ class Arguments(BaseModel):
     def _without_empty(cls, given: Any) -> Any:  # noqa: ANN401 - whatever a model sent
         if not isinstance(given, Mapping):
             return given
-        return {k: v for k, v in given.items() if v is not None and not (isinstance(v, str) and not v.strip())}
+        return {k: v for k, v in given.items() if k not in cls.model_fields or not _empty(v)}
+
+
+def _empty(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 class ListRooms(Arguments):  # noqa: D101 - the schema's words are the descriptions
@@ -37,24 +48,18 @@ class Search(Arguments):  # noqa: D101
     ]
     room: _Room = ""
     wing: _Wing = ""
-    limit: Annotated[int, Field(ge=1, le=50, description="Hits at most.")] = 8
-    max_tokens: Annotated[int, Field(ge=500, le=50_000, description="Size of the answer at most.")] = 3000
+    limit: Annotated[int, Field(strict=True, ge=1, le=50, description="Hits at most."), WHOLE] = 8
+    max_tokens: Annotated[
+        int, Field(strict=True, ge=500, le=50_000, description="Size of the answer at most."), WHOLE
+    ] = 3000
 
 
 class Read(Arguments):  # noqa: D101
     ref: _Ref
     lines: Annotated[
-        list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2, description="First and last line.")
+        list[Annotated[int, Field(strict=True, ge=1), WHOLE]],
+        Field(min_length=2, max_length=2, description="First and last line."),
     ] = []
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, given: Any) -> Any:  # noqa: ANN401 - whatever a model sent
-        """`10-18`, as the command line writes lines, is understood too."""
-        if isinstance(given, Mapping) and isinstance(lines := given.get("lines"), str) and lines.strip():
-            first, _, last = lines.partition("-")
-            return {**given, "lines": [first.strip(), (last or first).strip()]}
-        return given
 
 
 class Neighbors(Arguments):  # noqa: D101
@@ -63,7 +68,7 @@ class Neighbors(Arguments):  # noqa: D101
 
 class Recent(Arguments):  # noqa: D101
     room: _Room = ""
-    days: Annotated[int, Field(ge=1, le=3660)] = 7
+    days: Annotated[int, Field(strict=True, ge=1, le=3660), WHOLE] = 7
 
 
 class Remember(Arguments):  # noqa: D101

@@ -39,11 +39,16 @@ class Tool:
 
     def input_schema(self) -> Json:
         """JSON Schema of the arguments. Lengths are checked, and said when they are passed."""
-        return _lean(self.full_schema(), frozenset({"minLength", "maxLength", "pattern"}))
+        return _lean(self.arguments.model_json_schema(), frozenset({"minLength", "maxLength", "pattern"}))
 
     def full_schema(self) -> Json:
-        """The same with everything that is checked."""
-        return self.arguments.model_json_schema()
+        """The same with everything that is checked; null stands for left out."""
+        schema = self.arguments.model_json_schema()
+        needed = schema.get("required", [])
+        for name, part in schema["properties"].items():
+            if name not in needed:
+                schema["properties"][name] = {"anyOf": [part, {"type": "null"}]}
+        return schema
 
     def output_schema(self) -> Json:
         """JSON Schema of the answer's top level: clients pay for every word of it with every request."""

@@ -220,7 +220,7 @@ class Library:
         kept = text.split("\n")
         first, last = lines or (1, len(kept))
         if not 1 <= first <= last:
-            raise UsageError(f"Lines {first} to {last} are no lines.", "Lines count from 1; give first and last.")
+            raise NotFoundError(f"There are no lines {first} to {last}.", "Lines count from 1; give first and last.")
         last = min(last, len(kept))
         rooms = tuple(sorted({p.address.room for p in placements_from(row.placements)}))
         return reading_json(

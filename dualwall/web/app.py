@@ -19,6 +19,8 @@ from dualwall.web import guard
 from dualwall.web.guard import Guard
 from dualwall.web.live import Live
 from dualwall.web.metrics import Metrics
+from injector.gateway import create_router
+from injector.gateway_memory import remembering
 from palace.errors import WallError
 
 _scheme = HTTPBearer(auto_error=False, description="The reader's token, from `dualwall token READER`.")
@@ -28,8 +30,8 @@ def create(live: Live, metrics: Metrics, on_start: Callable[[], None]) -> ASGIAp
     """The whole server; `on_start` is called when it can answer."""
     app = create_app(live.library, token_reader)
     app.include_router(_health(live, metrics))
+    app.include_router(create_router(live.settings, remembering(live.library), gateway_reader))
     manager = _mcp(live)
-    app.router.routes.append(Route("/mcp", endpoint=_McpDoor(manager)))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -37,7 +39,7 @@ def create(live: Live, metrics: Metrics, on_start: Callable[[], None]) -> ASGIAp
             on_start()
             yield
 
-    app.router.lifespan_context = lifespan
+    app.include_router(APIRouter(routes=[Route("/mcp", endpoint=_McpDoor(manager))], lifespan=lifespan))
     return Guard(app, live, metrics)
 
 
@@ -46,6 +48,11 @@ def token_reader(
 ) -> str:
     """The reader that the guard let in."""
     return _known(guard.reader_of(request.scope))
+
+
+def gateway_reader(request: Request) -> str | None:
+    """The same at the gateway, where a request of this machine without a token passes without memory."""
+    return guard.reader_of(request.scope)
 
 
 def _known(reader: str | None) -> str:

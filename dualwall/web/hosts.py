@@ -7,16 +7,17 @@ import ipaddress
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
+from palace.errors import UsageError
+
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def address(listen: str) -> tuple[str, int]:
-    """(host, port) of `HOST:PORT` or `[HOST]:PORT`. Raises ValueError."""
+    """(host, port) of `HOST:PORT` or `[HOST]:PORT`. Raises UsageError."""
     host, _, port = listen.rpartition(":")
-    number = int(port)
-    if not host or not 0 <= number <= 65535:
-        raise ValueError(listen)
-    return host.removeprefix("[").removesuffix("]"), number
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise UsageError(f'"{listen}" is no HOST:PORT.', "Write it as 127.0.0.1:8377.")
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def is_local(host: str) -> bool:

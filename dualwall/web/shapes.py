@@ -2,7 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
+
+from dualwall.tool_shapes import WHOLE
 
 _Names = Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=100)]
 
@@ -17,8 +19,8 @@ class SearchBody(_Body):
     query: Annotated[str, Field(min_length=1, max_length=20_000)]
     rooms: _Names = []
     wings: _Names = []
-    limit: Annotated[int, Field(ge=1, le=100)] | None = None
-    explain: bool = False
+    limit: Annotated[int, Field(strict=True, ge=1, le=100), WHOLE] | None = None
+    explain: StrictBool = False
 
 
 class InjectBody(_Body):
