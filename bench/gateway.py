@@ -2,7 +2,7 @@
 
 Model, gateway and client are three processes. The palace is a generated vault (12 000 notes are about 60 000 chunks), with an
 agent's own root that has a diary entry of today. Its passages have random vectors, which take no time to make; questions
-are embedded by the real model, and everything behind it is what `dualwall serve` has. Each round asks the model directly
+are embedded by the real model. Each round asks the model directly
 and through the gateway, one after the other, so that both see the same machine; what is added is the difference. Times are milliseconds; `processor`: of the gateway's process.
 The issue's bounds: 15 ms at the 95th percentile for the answer and for the first byte of a stream, and none of 200 lost.
 """
@@ -39,6 +39,7 @@ from injector.recall import inject
 from librarian.build import build
 from palace.configuration import load
 from palace.library import Library
+from palace.stores.edge import EdgeVectors
 from palace.stores.ports import Embedder, Vector
 from sync.run import sync
 
@@ -144,6 +145,8 @@ def serve_gateway(folder: Path, upstream: str, told: Connection) -> None:
     settings = settings.model_copy(update={"gateway": gateway})
     library = Library.open(settings)
     chunks = library.status()["chunks"]
+    if isinstance(library.vectors, EdgeVectors):
+        library.vectors.warm()
     inject(library, "scout", "warm", patient=True)
     app = FastAPI()
     app.include_router(create_router(settings, remembering(lambda: library), lambda: "scout"))

@@ -38,3 +38,9 @@ def test_nothing_has_no_tokens() -> None:
     assert WORDS.starts("").tolist() == []
     assert WORDS.byte_starts("").tolist() == []
     assert WORDS.count(" \n") == 0
+
+
+@given(st.text())
+def test_a_quicker_way_to_tokens_counts_as_many(text: str) -> None:
+    quick = TokenCounter(WORDS._offsets, lambda piece: re.findall(r"\S+", piece))
+    assert quick.count(text) == WORDS.count(text) == len(WORDS.starts(text))
