@@ -52,7 +52,7 @@ COMMANDS = {
     "mcp": Entry("dualwall.mcp", "command", "Speak MCP over standard input and output.", (0, 1, 2)),
     "token": Entry("dualwall.tokens", "command", "Make a reader's token for the server.", (0, 1, 2)),
     "tools": Entry("dualwall.tools", "command", "Show the agents' tools, or their schemas.", (0, 1, 2)),
-    "hook": Entry("injector.cli", "group", "Put memory before a response of Claude Code.", (0,)),
+    "hook": Entry("injector.cli", "group", "Put memory before a response of Claude Code.", (0,), hidden=True),
     "parse": Entry("dualwall.parse", "command", "Show what Obsidian would see in a file.", (0, 1, 2, 3)),
     "tour": Entry(
         "dualwall.tour", "command", "A newcomer's first quarter of an hour.", (0, 1, 2, 4, 5, 6), hidden=True

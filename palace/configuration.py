@@ -18,8 +18,8 @@ from palace.toml_lines import KeyPath, key_lines, line_of
 
 FILE_NAME = "dualwall.toml"
 PREFIX = "DUALWALL_"
-NOT_SETTINGS = frozenset({"DUALWALL_CONFIG", "DUALWALL_CACHE"})
-"""Variables of that prefix that the program reads, and that are no keys of the file."""
+NOT_SETTINGS = frozenset({"DUALWALL_CONFIG", "DUALWALL_CACHE", "DUALWALL_TOKEN"})
+"""Variables of that prefix that are no keys of the file: the program's own, and where clients keep their token."""
 
 _Table: TypeAlias = dict[str, Any]
 

@@ -3,8 +3,8 @@
 `litellm_settings: {callbacks: ["dualwall_callback.dualwall"]}`, with this file beside the proxy's settings. The README beside
 it says how a key names its reader. Whatever happens to Dualwall, the request goes on, without memory, within the deadline.
 
-Environment: DUALWALL_URL (else http://127.0.0.1:8377), DUALWALL_TOKEN_READER for each reader (upper case, - as _), and
-DUALWALL_DEADLINE_MS (else 500).
+Environment: LITELLM_DUALWALL_URL (else http://127.0.0.1:8377), LITELLM_DUALWALL_TOKEN_NAME for each reader (its name in upper
+case, other characters as _), and LITELLM_DUALWALL_DEADLINE_MS (else 500).
 """
 
 import asyncio
@@ -120,11 +120,11 @@ _PLACES = {"acompletion": _chat, "completion": _chat, "aresponses": _responses, 
 
 
 def _variable(reader: str) -> str:
-    return f"DUALWALL_TOKEN_{re.sub(r'[^A-Z0-9]', '_', reader.upper())}"
+    return f"LITELLM_DUALWALL_TOKEN_{re.sub(r'[^A-Z0-9]', '_', reader.upper())}"
 
 
 dualwall = Dualwall(
-    os.environ.get("DUALWALL_URL", "http://127.0.0.1:8377"),
-    {name: token for name, token in os.environ.items() if name.startswith("DUALWALL_TOKEN_")},
-    int(os.environ.get("DUALWALL_DEADLINE_MS", "500")) / 1000,
+    os.environ.get("LITELLM_DUALWALL_URL", "http://127.0.0.1:8377"),
+    {name: token for name, token in os.environ.items() if name.startswith("LITELLM_DUALWALL_TOKEN_")},
+    int(os.environ.get("LITELLM_DUALWALL_DEADLINE_MS", "500")) / 1000,
 )

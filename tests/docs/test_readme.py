@@ -18,7 +18,7 @@ DOCUMENTS = [README, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"
 CONTRACT = frozenset(
     {
         "init", "doctor", "sync", "librarian", "ingest", "nightly", "status", "verify", "parse", "rooms", "search", "read",
-        "neighbors", "inject", "serve", "mcp", "token", "tools", "migrate", "inbox", "receipt", "hygiene", "eval", "tune",
+        "neighbors", "inject", "hook", "serve", "mcp", "token", "tools", "migrate", "inbox", "receipt", "hygiene", "eval", "tune",
     }
 )  # fmt: skip
 

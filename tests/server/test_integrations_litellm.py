@@ -98,10 +98,10 @@ def proxied(python: Path, folder: Path, dualwall: str) -> Iterator[Rig]:
     folder.mkdir()
     shutil.copy(ROOT / "integrations" / "litellm" / "dualwall_callback.py", folder)
     (folder / "keys.py").write_text(KEYS)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("DUALWALL", "OPENAI"))} | {
-        "DUALWALL_URL": dualwall,
-        "DUALWALL_TOKEN_SCOUT": TOKENS["scout"],
-        "DUALWALL_DEADLINE_MS": str(DEADLINE_MS),
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("DUALWALL", "OPENAI", "LITELLM"))} | {
+        "LITELLM_DUALWALL_URL": dualwall,
+        "LITELLM_DUALWALL_TOKEN_SCOUT": TOKENS["scout"],
+        "LITELLM_DUALWALL_DEADLINE_MS": str(DEADLINE_MS),
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         "LITELLM_MASTER_KEY": f"sk-{secrets.token_hex(32)}",
     }
