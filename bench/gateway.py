@@ -2,8 +2,8 @@
 
 Model, gateway and client are three processes. The palace is a generated vault (12 000 notes are about 60 000 chunks), with an
 agent's own root that has a diary entry of today. Its passages have random vectors, which take no time to make; questions
-are embedded by the real model. Each round asks the model directly
-and through the gateway, one after the other, so that both see the same machine; what is added is the difference. Times are milliseconds; `processor`: of the gateway's process.
+are embedded by the real model. Each round asks the model directly and through the gateway, one after the other, so that
+both see the same machine; what is added is the difference. Times are milliseconds; `processor`: of the gateway's process.
 The issue's bounds: 15 ms at the 95th percentile for the answer and for the first byte of a stream, and none of 200 lost.
 """
 

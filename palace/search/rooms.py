@@ -68,7 +68,7 @@ def choose(listed: Sequence[Room], rooms: Sequence[str], wings: Sequence[str]) -
 
     A room named without its wing is that room in every wing. With wings named too, rooms outside them do not count.
     """
-    wing_keys = {key for r in listed for key in _wing_names(r)}
+    wing_keys = {key for r in listed for key in _wing_names(r)} if wings else set()
     known_wings = frozenset(room_key(w) for w in wings) & wing_keys
     unknown = [w for w in wings if room_key(w) not in wing_keys]
     inside = [r for r in listed if not wings or not known_wings.isdisjoint(_wing_names(r))]
