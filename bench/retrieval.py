@@ -81,9 +81,7 @@ def build(test: RetrievalSet, tools: Tools, vectors: VectorStore, pools: dict[st
     while batch := list(islice(pending, _BATCH)):
         sparse = tools.sparse.documents([chunk.passage for chunk, _ in batch])
         near = _dense([chunk for chunk, _ in batch], tools)
-        vectors.upsert(
-            [Point(c.id, payload, s, near[c.passage_sha256]) for (c, payload), s in zip(batch, sparse, strict=True)]
-        )
+        vectors.upsert([Point(c.id, p, s, near[c.passage_sha256]) for (c, p), s in zip(batch, sparse, strict=True)])
         palace.chunks += len(batch)
         print(f"{test.name}: {palace.chunks} chunks", file=sys.stderr)
     palace.graph.upsert(palace.nodes)

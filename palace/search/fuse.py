@@ -1,7 +1,7 @@
 """Fusion of ranked legs. Pure.
 
 Each leg's scores become shares on [0, 1] over the candidates at hand; a candidate that a leg does not have gets 0 from
-it. Three methods (docs/decisions/0008-fusion.md):
+it. Three methods (docs/decisions/0009-fusion.md):
 
 - `zscore`: from the leg's zero to its best; BM25 has a zero of its own (none of the words), a cosine has none, so its
   zero is its last candidate. A leg weighs as many standard deviations as its best stands above that zero.
