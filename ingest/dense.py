@@ -24,12 +24,14 @@ def embed_waiting(stores: Library, report: Report) -> int:
         records = list(stores.vectors.scroll(ids))
         catalogue.mark_dense(r.id for r in records if r.has_dense)  # a killed run set them and could not say so
         done += sum(r.has_dense for r in records)
+        written: list[ChunkId] = []
         for vectors, fresh in _vectors(stores, [r for r in records if not r.has_dense]):
             stores.vectors.set_dense(vectors)
-            catalogue.mark_dense(i for i, _ in vectors)
+            written += [i for i, _ in vectors]
             done, embedded = done + len(vectors), embedded + fresh
             report("embedding", done, total)
         stores.vectors.flush()
+        catalogue.mark_dense(written)  # after the flush: what the ledger calls done survives a power cut
     return embedded
 
 

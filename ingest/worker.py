@@ -178,6 +178,7 @@ class _Worker:
         """The dense vectors that are still missing, newest notes first."""
         if self.stores.catalogue.waiting():
             self.counts.embedded = embed_waiting(self.stores, self.report)
+            self.stores.vectors.optimize()
 
     def _recipe(self) -> Recipe:
         ingest, embedding = self.settings.ingest, self.settings.embedding
