@@ -101,6 +101,7 @@ class Live:
             lambda: self._library.vectors,
             lambda: self._library.searcher,
             lambda: self._library.embedder.query("warm"),
+            lambda: self._library.vectors.warm(),
             lambda: tool_answers.Asked(self._library, "").tokens.count("warm"),
         )
         for number, step in enumerate(steps):
