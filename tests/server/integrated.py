@@ -49,7 +49,7 @@ def kept(name: str) -> Path:
     return folder
 
 
-def installed(command: list[str], folder: Path, why: str, patience: float = 200.0) -> None:
+def installed(command: list[str], folder: Path, why: str, patience: float = 230.0) -> None:
     """Run an installer; the test is skipped, with one line, where it is not there or does not reach its packages."""
     try:
         subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=patience)

@@ -98,7 +98,9 @@ def proxied(python: Path, folder: Path, dualwall: str) -> Iterator[Rig]:
     folder.mkdir()
     shutil.copy(ROOT / "integrations" / "litellm" / "dualwall_callback.py", folder)
     (folder / "keys.py").write_text(KEYS)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("DUALWALL", "OPENAI", "LITELLM"))} | {
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("DUALWALL", "OPENAI", "LITELLM"))
+    } | {
         "LITELLM_DUALWALL_URL": dualwall,
         "LITELLM_DUALWALL_TOKEN_SCOUT": TOKENS["scout"],
         "LITELLM_DUALWALL_DEADLINE_MS": str(DEADLINE_MS),
