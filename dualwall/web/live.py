@@ -94,6 +94,9 @@ class Live:
         later = sorted(name for name in _FIXED if getattr(new, name) != kept[name])
         event("settings read", restart_for=later)
 
+    def _warm_vectors(self) -> None:
+        self._library.vectors.warm()
+
     def _warm(self, stop: threading.Event) -> None:
         """Open everything that a first question would wait for."""
         began = time.monotonic()
@@ -101,7 +104,7 @@ class Live:
             lambda: self._library.vectors,
             lambda: self._library.searcher,
             lambda: self._library.embedder.query("warm"),
-            lambda: self._library.vectors.warm(),
+            self._warm_vectors,
             lambda: tool_answers.Asked(self._library, "").tokens.count("warm"),
         )
         for number, step in enumerate(steps):
