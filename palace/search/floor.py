@@ -1,7 +1,7 @@
 """The miss floor: below which strength of the best candidate nothing is better than noise.
 
 Two signs are added, each standardised by what known questions of the same palace give: the best cosine, and coverage,
-the share of the question's attainable BM25 that one chunk has. The floor is the strength that a few known questions in
+the share of the question's attainable BM25 that one chunk has. The floor is the strength that two known questions in
 a hundred fail to reach.
 
 A known question is a sentence of a chunk, asked of all other chunks: what stands elsewhere on its matter is what a
@@ -24,6 +24,8 @@ from palace.vocabulary import ChunkId
 
 LOST = 0.02
 """Share of true questions that the floor may lose."""
+_NORMAL_LOST = -2.0537
+"""The standard normal distribution's quantile of LOST."""
 LEAST = 30
 """Fewer answers than this calibrate nothing: then there is no floor."""
 MOST = 200
@@ -32,7 +34,7 @@ _LEAST_SPREAD = 1e-3
 _SHORTEST, _LONGEST = 24, 300
 """Characters of a question; ideographs count threefold."""
 _LEAST_LETTERS = 0.6
-"""Share of letters and blanks in a sentence; less is a table, code or an address."""
+"""Share of letters and blanks in a sentence; less is code or an address. A bar in front is a row of a table."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _LINK = re.compile(r"!?\[\[(?P<target>[^\]|#]*)[^\]|]*(?:\|(?P<alias>[^\]]*))?\]\]")
 
@@ -100,8 +102,10 @@ def calibrate(known: Iterable[Known], probe: Callable[[Known], Signs | None], mo
     # A palace of one text over and over has no spread; the least there can be keeps the division whole.
     spread = (max(float(v.std()), _LEAST_SPREAD) for v in (cosines, coverages))
     floor = Floor(float(cosines.mean()), next(spread), float(coverages.mean()), next(spread), 0.0, len(found), model)
-    strengths = [floor.strength(s) for s in found]
-    return replace(floor, floor=float(np.quantile(strengths, LOST)))
+    strengths = np.array([floor.strength(s) for s in found])
+    # The quantile counted hangs on one or two questions, the normal one on a shape; the mean of both errs least.
+    normal = _NORMAL_LOST * float(strengths.std())
+    return replace(floor, floor=(float(np.quantile(strengths, LOST)) + normal) / 2)
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -109,9 +113,9 @@ def _sentences(text: str) -> Iterator[str]:
     for sentence in _SENTENCE_END.split(_LINK.sub(lambda m: m["alias"] or m["target"], text)):
         words = " ".join(sentence.strip("#>*-+ \t").split())
         letters = sum(c.isalpha() or c == " " for c in words)
-        if (len(words) if words.isascii() else 3 * len(words)) < _SHORTEST or letters < _LEAST_LETTERS * len(words):
-            continue
-        yield words[:_LONGEST]
+        length = len(words) if words.isascii() else 3 * len(words)
+        if length >= _SHORTEST and letters >= _LEAST_LETTERS * len(words) and not words.startswith("|"):
+            yield words[:_LONGEST]
 
 
 def _hash(text: str) -> bytes:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from statistics import NormalDist
 
 import pytest
 
@@ -44,19 +45,20 @@ def test_the_same_questions_are_drawn_whatever_the_order() -> None:
 
 
 def signs_of(known: Known) -> Signs | None:
-    share = int(known.text) / 1000
-    return Signs(0.8 + share / 10, share) if share < 0.9 else None
+    """The n-th thousandth of a normal palace; the last hundred find nothing."""
+    n = int(known.text)
+    z = NormalDist().inv_cdf((n + 0.5) / 900) if n < 900 else 0.0
+    return Signs(0.85 + 0.02 * z, 0.5 + 0.15 * z) if n < 900 else None
 
 
-def test_two_in_a_hundred_true_questions_lie_under_the_floor() -> None:
+def test_two_in_a_hundred_known_questions_lie_under_the_floor() -> None:
     known = [Known(str(i), ChunkId("a")) for i in range(0, 1000, 5)]
     floor = calibrate(known, signs_of, "m")
     assert floor is not None
-    assert floor.n == 180
-    assert floor.model == "m"
+    assert (floor.n, floor.model) == (180, "m")
     under = [k for k in known if (s := signs_of(k)) and floor.strength(s) < floor.floor]
-    assert len(under) == 4
-    assert floor.strength(Signs(0.0, 0.0)) < floor.floor < floor.strength(Signs(0.9, 0.9))
+    assert len(under) in {3, 4}
+    assert floor.strength(Signs(0.75, 0.0)) < floor.floor < floor.strength(Signs(0.86, 0.6))
 
 
 def test_too_few_answers_give_no_floor() -> None:
@@ -69,6 +71,15 @@ def test_a_palace_of_one_text_over_and_over_has_a_floor_too() -> None:
     floor = calibrate([Known("500", ChunkId("a"))] * LEAST, signs_of, "m")
     assert floor is not None
     assert floor.floor == pytest.approx(0.0)
+
+
+def test_one_odd_question_of_a_few_does_not_set_the_floor() -> None:
+    known = [Known(str(i), ChunkId("a")) for i in range(300, 600, 10)]
+    floor = calibrate([*known, Known("0", ChunkId("a"))], signs_of, "m")
+    odd = signs_of(Known("0", ChunkId("a")))
+    assert floor is not None
+    assert odd is not None
+    assert floor.strength(odd) < floor.floor < floor.strength(Signs(0.84, 0.4))
 
 
 def test_a_floor_goes_through_json() -> None:
