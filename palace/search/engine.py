@@ -194,7 +194,7 @@ class Searcher:
         kept = diverse(found.inside, 1, MOST_ELSEWHERE)
         payloads = self._payloads(kept, where.scope)
         near = (receipt.near(payloads[f.id]) for f in kept if f.id in payloads)
-        return tuple(f"A hint, no answer (below the floor): {name}" for name in near)
+        return tuple(f"Near, but no answer (below the floor): {name}" for name in near)
 
     def _payloads(self, candidates: Sequence[Fused], scope: Scope) -> dict[ChunkId, Payload]:
         return {r.id: r.payload for r in self.vectors.retrieve([f.id for f in candidates], scope)} if candidates else {}
