@@ -109,6 +109,8 @@ def over_socket(socket: str, question: Question, reader: str) -> Json | None:
             )
         except httpx.TransportError:
             return None
+    if not response.headers.get("content-type", "").endswith("json"):
+        return None  # cut off by an owner that ends
     return _unpack(response.status_code, response.json())
 
 

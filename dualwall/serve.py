@@ -1,6 +1,7 @@
 """`dualwall serve`: one long-lived process that owns the store and answers on a Unix socket and over TCP."""
 
 import logging
+import os
 import signal
 import socket
 import threading
@@ -20,14 +21,14 @@ from dualwall.client import BACKGROUND, PATIENCE, SERVING, make_way
 from dualwall.common import common, print_json
 from dualwall.owner import create_owner_app, serve_app_in_thread
 from dualwall.questions import API
-from dualwall.schedule import Nights
+from dualwall.schedule import Nights, Stopping
 from dualwall.web import hosts, logs, shapes
 from dualwall.web.live import Live
 from dualwall.web.logs import event
 from dualwall.web.metrics import Metrics
 from palace import lock
 from palace.configuration import find, load
-from palace.errors import DualwallError, Exit, UsageError
+from palace.errors import BusyError, DualwallError, Exit, UsageError
 from palace.library import Library
 from palace.settings import Settings
 
@@ -52,11 +53,13 @@ def command(*, listen: str | None, background: bool, config: Path | None, as_jso
     file = find(config)
     settings = load(file)
     logs.set_up()
-    with _server(settings, file, BACKGROUND if background else SERVING) as server:
-        if background:
+    if background:
+        with _server(settings, file, BACKGROUND) as server:
             server.wait()
-        else:
-            server.listen(listen or settings.serve.listen)
+    else:
+        make_way(settings)
+        with _bind(settings, listen or settings.serve.listen) as listener, _server(settings, file, SERVING) as server:
+            server.listen(listener)
     return Exit.DONE
 
 
@@ -78,11 +81,10 @@ class _Server:
             thread.start()
             self.threads.append(thread)
 
-    def listen(self, where: str) -> None:
+    def listen(self, listener: socket.socket) -> None:
         """Answer over TCP until a signal comes."""
         from dualwall.web.app import create  # noqa: PLC0415 - the SDK takes a second
 
-        listener = _bind(self.live.settings, where)
         host, port = listener.getsockname()[:2]
         url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -113,14 +115,14 @@ class _Server:
                 return
 
     def end(self) -> bool:
-        """Stop what was started; False when a night does not end in time."""
+        """Stop what was started; False when something does not end in time."""
         self.stop.set()
         deadline = time.monotonic() + _ENDING
         for thread in self.threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         while self.nights.running and time.monotonic() < deadline:
             time.sleep(0.05)
-        return not self.nights.running
+        return not (self.nights.running or any(thread.is_alive() for thread in self.threads))
 
 
 @contextmanager
@@ -134,14 +136,19 @@ def _server(settings: Settings, file: Path, name: str) -> Iterator[_Server]:
         library = Library.open(settings)
         live, metrics = Live(library, file), Metrics()
         server = _Server(live, metrics, Nights(live, metrics, stop), stop)
-        with serve_app_in_thread(_owner_app(server), settings, held):
-            server.start(nights=name == SERVING)
-            yield server
-            if server.end():
+        ended = False
+        try:
+            with serve_app_in_thread(_owner_app(server), settings, held):
+                server.start(nights=name == SERVING)
+                yield server
+        finally:
+            ended = server.end()
+            if ended:
                 library.close()
-            else:
-                event("a night did not end in time: it goes on from there next time", logging.WARNING)
-            event("stopped")
+    event("stopped")
+    if not ended:  # a thread inside the engine; whatever it leaves half-done, the next start finishes
+        event("not everything ended in time", logging.WARNING)
+        os._exit(Exit.DONE)
 
 
 def _owner_app(server: _Server) -> FastAPI:
@@ -152,7 +159,10 @@ def _owner_app(server: _Server) -> FastAPI:
     @router.post("/night")
     def night(body: shapes.NightBody) -> JSONResponse:
         older = None if body.older is None else timedelta(seconds=body.older)
-        return JSONResponse(server.nights.run(dry_run=body.dry_run, older=older))
+        try:
+            return JSONResponse(server.nights.run(dry_run=body.dry_run, older=older))
+        except Stopping as error:
+            raise BusyError("The server was stopped before the night was done.", "Run it again.") from error
 
     @router.post("/leave")
     def leave() -> JSONResponse:
@@ -173,8 +183,13 @@ def _bind(settings: Settings, where: str) -> socket.socket:
         event("no reader has a token: nobody can ask over TCP", logging.WARNING, hint=hint)
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=2048)
+        # With its protocol named, as create_server does not: only then does asyncio send small answers at once.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(2048)
     except OSError as error:
         raise DualwallError(
             f"{where} cannot be listened on: {error.strerror or error}.", "Another port: --listen 127.0.0.1:0"
         ) from error
+    return listener
