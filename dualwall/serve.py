@@ -181,14 +181,16 @@ def _bind(settings: Settings, where: str) -> socket.socket:
         if not hosts.is_local(host):
             raise UsageError(f"No reader has a token, so {where} would be open to others.", hint)
         event("no reader has a token: nobody can ask over TCP", logging.WARNING, hint=hint)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(
+        family, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )  # told so, asyncio sends small parts at once
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        # With its protocol named, as create_server does not: only then does asyncio send small answers at once.
-        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(2048)
     except OSError as error:
+        listener.close()
         raise DualwallError(
             f"{where} cannot be listened on: {error.strerror or error}.", "Another port: --listen 127.0.0.1:0"
         ) from error
