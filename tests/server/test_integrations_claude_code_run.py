@@ -18,6 +18,8 @@ pytestmark = pytest.mark.slow
 FILES = ROOT / "integrations" / "claude-code"
 VERSION = "2.1.197"
 QUESTION = "When did the fleece come off?"
+TRIES = 5
+"""Claude Code waits five seconds for a server's tools, which a busy machine may miss."""
 TOOLS = ("list_rooms", "search", "read", "neighbors", "recent", "status")
 
 
@@ -50,6 +52,7 @@ def asked(claude: Path, folder: Path, files: dict[str, str], model: str) -> str:
         "DUALWALL_TOKEN": TOKENS["scout"],
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
+        "MCP_CONNECTION_NONBLOCKING": "0",
     }
     command = [str(claude), "-p", QUESTION, "--strict-mcp-config", "--mcp-config", ".mcp.json"]
     done = subprocess.run(
@@ -85,14 +88,22 @@ def test_memory_and_tools_arrive_at_the_model(claude: Path, served: Served, tmp_
     tools = ready(".mcp.json", ('"me"', f'"scout", "--config", {json.dumps(config)}'))
     upstream = Upstream()
     with serving(upstream) as model:
-        shown = asked(claude, tmp_path, {".claude/settings.json": settings, ".mcp.json": tools}, model)
-    assert TEXT in shown
-    body = next(seen.body.decode() for seen in upstream.seen if QUESTION.encode() in seen.body)
-    assert body.index(f"<{DIRECTIVE}>") < body.index("I am Scout. I never pay for an oven.") < body.index(f"<{NOTES}>")
-    assert "The fleece came off bed two." in body
-    assert [tool for tool in TOOLS if f"mcp__dualwall__{tool}" not in body] == []
-    assert CANARY not in body
-    assert TOKENS["scout"] not in body
+        for _ in range(TRIES):
+            upstream.seen.clear()
+            shown = asked(claude, tmp_path, {".claude/settings.json": settings, ".mcp.json": tools}, model)
+            body = next(seen.body.decode() for seen in upstream.seen if QUESTION.encode() in seen.body)
+            assert TEXT in shown
+            assert (
+                body.index(f"<{DIRECTIVE}>")
+                < body.index("I am Scout. I never pay for an oven.")
+                < body.index(f"<{NOTES}>")
+            )
+            assert "The fleece came off bed two." in body
+            assert CANARY not in body
+            assert TOKENS["scout"] not in body
+            if all(f"mcp__dualwall__{tool}" in body for tool in TOOLS):
+                return
+    raise AssertionError("the tools did not arrive")
 
 
 @pytest.mark.parametrize("kind", ["http", "command"])

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 # LiteLLM's own extra, `proxy`, asks for more (databases, clouds), some of it in versions that were never published.
 PACKAGES = [
     "litellm==1.110.2", "apscheduler", "backoff", "backports-zstd", "cryptography", "expression", "fastapi-sso", "fastapi<1",
-    "mcp<3", "orjson", "pyjwt", "pynacl", "python-multipart", "redis", "restrictedpython", "rich", "semver", "starlette<2", "uvicorn<1", "uvloop",
+    "mcp<3", "orjson", "pyjwt", "pynacl", "python-multipart", "redis", "restrictedpython", "rich", "semver", "soundfile", "starlette<2", "uvicorn<1", "uvloop",
     "websockets",
 ]  # fmt: skip
 CONFIG = """
