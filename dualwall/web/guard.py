@@ -25,6 +25,8 @@ _OPEN: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
 _METRICS: Final = "/metrics"
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 _KEY: Final = "dualwall.reader"
+_PRIVATE: Final = (b"cache-control", b"private, no-store")
+"""An answer is one reader's: no cache on its way may give it to another."""
 
 
 def reader_of(scope: Scope) -> str | None:
@@ -61,6 +63,8 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                if not scope["path"].startswith(GATEWAY):
+                    message = {**message, "headers": [*message.get("headers", ()), _PRIVATE]}
             await send(message)
 
         try:

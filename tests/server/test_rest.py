@@ -66,7 +66,9 @@ def test_the_answers_have_the_contracts_shapes(served: Served) -> None:
         note = http.get(f"/api/v1/notes/{hit['ref']}").json()
         part = http.get(f"/api/v1/notes/{hit['ref']}", params={"first": 2, "last": 2}).json()
         around = http.get(f"/api/v1/notes/{hit['ref']}/neighbors").json()
-        status = http.get("/api/v1/status", params={"files": 1}).json()
+        listed = http.get("/api/v1/status", params={"files": 1})
+        assert listed.headers["cache-control"] == "private, no-store"
+        status = listed.json()
         injected = http.post("/api/v1/inject", json={"message": "fleece", "at": "2026-11-30T12:00"}).json()
     assert rooms["rooms"][0]["room"] == "oven"
     assert (found["status"], hit["path"], found["receipt"]["reader"]) == ("hit", "projects/Oven/plan.md", "scout")
