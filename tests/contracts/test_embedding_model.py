@@ -127,9 +127,9 @@ def test_an_endless_line_costs_its_share_of_time() -> None:
     words = "the quick brown fox jumps over the lazy dog "
 
     def seconds(text: str) -> float:
-        begun = time.perf_counter()
+        begun = time.process_time()
         counter.starts(text)
-        return time.perf_counter() - begun
+        return time.process_time() - begun
 
     short, long = words * 2_000, words * 20_000
     seconds(short)
