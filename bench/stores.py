@@ -200,7 +200,7 @@ def _fill(store: SqliteGraph, ids: Sequence[NoteId], dice: np.random.Generator) 
                     else dice.integers(1, len(ids), 3).tolist()
                 )
                 store.link(
-                    ids[n], [Edge(ids[n], ids[t], f"{t}", None, embed=False, line=k) for k, t in enumerate(targets)]
+                    {ids[n]: [Edge(ids[n], ids[t], f"{t}", None, embed=False, line=k) for k, t in enumerate(targets)]}
                 )
 
 

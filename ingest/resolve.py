@@ -19,17 +19,22 @@ def resolve_links(catalogue: Catalogue, graph: Graph, report: Report) -> int:
         part = sources[at : at + _NOTES_AT_ONCE]
         rows = catalogue.rows(part)
         with catalogue.database.transaction(), graph.transaction():
-            for note_id in part:
-                edges = [_edge(catalogue, rows[note_id].ref, link) for link in catalogue.links(note_id)]
-                graph.link(note_id, edges)
-                written += len(edges)
+            written += _relink(catalogue, graph, [rows[i].ref for i in part])
         report("links", at + len(part), len(sources))
     catalogue.resolved()
     return written
 
 
-def _edge(catalogue: Catalogue, source: NoteRef, link: LinkRow) -> Edge:
-    target = source.id if not link.target else find(source, link.target, catalogue.named(link.key, source.vault))
+def _relink(catalogue: Catalogue, graph: Graph, sources: Sequence[NoteRef]) -> int:
+    links = catalogue.links([s.id for s in sources])
+    named = catalogue.named({link.key for rows in links.values() for link in rows})
+    edges = {s.id: [_edge(s, link, named.get((s.vault, link.key), ())) for link in links[s.id]] for s in sources}
+    graph.link(edges)
+    return sum(map(len, edges.values()))
+
+
+def _edge(source: NoteRef, link: LinkRow, candidates: Sequence[NoteRef]) -> Edge:
+    target = source.id if not link.target else find(source, link.target, candidates)
     return Edge(source.id, target, link.link, link.alias, link.embed, link.line)
 
 

@@ -209,9 +209,7 @@ class _Worker:
                 elif action is Action.TOUCHED and row is not None:
                     touches.append(touched(seen, row))
             if touches:
-                with self.stores.catalogue.database.transaction():
-                    for row in touches:
-                        self.stores.catalogue.update(row)
+                self.stores.catalogue.update(touches)
 
     def _first(self) -> bool:
         """Whether nothing is known yet: then there is nothing to compare."""

@@ -4,16 +4,17 @@ Intent in the ledger, then vectors, then graph and `done` in one transaction. Fo
 graph, row.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypedDict
 
 from ingest.prepare import Prepared
 from ingest.source import Seen
-from palace.stores.catalogue import Catalogue, LedgerRow, Refusal, placements_json
+from palace.stores.catalogue import Catalogue, LedgerRow, OwnedChunk, Refusal, Written, placements_json
 from palace.stores.payload import Payload
 from palace.stores.ports import Graph, NoteNode, Point, Vector, VectorStore
-from palace.vocabulary import RESERVED_ROOMS, Chunk, NoteId, Placement, Sha256
+from palace.vocabulary import RESERVED_ROOMS, NoteId, Placement, Sha256
 
 FORGET_AT_ONCE = 256
 """Notes per delete."""
@@ -50,24 +51,19 @@ class Writer:
 
     def write(self, notes: Sequence[Prepared], cached: Mapping[Sha256, Vector]) -> None:
         """Write a batch of notes; chunks whose passage is in `cached` get their dense vector at once."""
-        points: list[Point] = []
-        dropped = []
-        with self._catalogue.database.transaction():
-            for note in notes:
-                owned = [(c.id, c.passage_sha256, c.passage_sha256 in cached) for c in note.chunks]
-                dropped += self._catalogue.intend(self._row(note), owned)
-        for note in notes:
-            points += [
-                Point(c.id, self._payload(note, c), sparse, cached.get(c.passage_sha256))
-                for c, sparse in zip(note.chunks, note.sparse, strict=True)
-            ]
-        self._vectors.upsert(points)
+        ids = [note.seen.ref.id for note in notes]
+        owned = [
+            [OwnedChunk(c.id, c.passage_sha256, c.passage_sha256 in cached) for c in note.chunks] for note in notes
+        ]
+        rows = map(self._row, notes)
+        dropped = self._catalogue.intend(dict(zip(ids, zip(rows, owned, strict=True), strict=True)))
+        self._vectors.upsert([point for note in notes for point in self._points(note, cached)])
         self._vectors.forget_chunks(dropped)
         self._vectors.flush()
+        written = [Written(note.link_key, note.names, note.links, note.problems) for note in notes]
         with self._catalogue.database.transaction(), self._graph.transaction():
             self._graph.upsert([self._node(note) for note in notes])
-            for note in notes:
-                self._catalogue.finish(note.seen.ref.id, note.link_key, note.names, note.links, note.problems)
+            self._catalogue.finish(dict(zip(ids, written, strict=True)))
 
     def replace_rooms(self, seen: Seen, row: LedgerRow) -> None:
         """The bytes are the same, the rooms are not: payload and graph change, nothing is embedded."""
@@ -75,7 +71,7 @@ class Writer:
         self._vectors.set_payload(row.ref.id, rooms)
         with self._catalogue.database.transaction(), self._graph.transaction():
             self._graph.set_rooms(row.ref.id, _labels(seen.placements))
-            self._catalogue.update(touched(seen, row))
+            self._catalogue.update([touched(seen, row)])
 
     def refuse(self, note: Prepared, *, known: bool) -> None:
         """Keep a bad note out; its last good version, if there is one, stays and is marked stale."""
@@ -125,16 +121,16 @@ class Writer:
             status=note.status,
         )
 
-    def _payload(self, note: Prepared, chunk: Chunk) -> Payload:
+    def _points(self, note: Prepared, cached: Mapping[Sha256, Vector]) -> Iterator[Point]:
         seen = note.seen
-        return Payload(
+        of_note = partial(
+            Payload,
             cube_id=seen.ref.cube,
             note_id=seen.ref.id,
             **_rooms(seen.placements),
             vault=seen.ref.vault,
             path=seen.ref.path,
             title=note.title,
-            heading_path=chunk.heading_path,
             tags=note.tags,
             aliases=note.aliases,
             status=note.status,
@@ -143,15 +139,20 @@ class Writer:
             modified=note.modified,
             valid_from=note.valid_from,
             invalid_at=note.invalid_at,
-            lines=chunk.lines,
-            span=(chunk.start, chunk.end),
-            text=chunk.text,
             note_sha256=note.sha256,
-            chunk_sha256=chunk.sha256,
-            passage_sha256=chunk.passage_sha256,
             model=self._model,
             generation=self._generation,
         )
+        for chunk, sparse in zip(note.chunks, note.sparse, strict=True):
+            payload = of_note(
+                heading_path=chunk.heading_path,
+                lines=chunk.lines,
+                span=(chunk.start, chunk.end),
+                text=chunk.text,
+                chunk_sha256=chunk.sha256,
+                passage_sha256=chunk.passage_sha256,
+            )
+            yield Point(chunk.id, payload, sparse, cached.get(chunk.passage_sha256))
 
 
 def touched(seen: Seen, row: LedgerRow) -> LedgerRow:

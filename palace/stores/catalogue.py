@@ -88,6 +88,25 @@ class LinkRow:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnedChunk:
+    """A chunk of a note. `dense`: it has its dense vector."""
+
+    id: ChunkId
+    passage_sha256: Sha256
+    dense: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the ledger keeps of a note that was written, beside its row. `names`: folded title and aliases."""
+
+    link_key: str
+    names: Sequence[str]
+    links: Sequence[LinkRow]
+    problems: Sequence[Problem]
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """A file that is kept out: quarantined (bad, with its reason) or skipped (by a rule)."""
 
@@ -160,48 +179,60 @@ class Catalogue:
             cx.execute("DELETE FROM refused WHERE note_id NOT IN (SELECT id FROM seen)")
         return [(NoteId(i), c, Sha256(s)) for i, c, s in gone]
 
-    def intend(self, row: LedgerRow, chunks: Sequence[tuple[ChunkId, Sha256, bool]]) -> list[ChunkId]:
-        """Announce a note's version and its chunks (id, passage hash, has a dense vector) before any store is touched.
+    def intend(self, notes: Mapping[NoteId, tuple[LedgerRow, Sequence[OwnedChunk]]]) -> list[ChunkId]:
+        """Announce the notes' versions and their chunks before any store is touched.
 
-        Returns the ids of chunks that the note had and will not have any more.
+        Returns the ids of chunks that they had and will not have any more.
         """
-        note_id = row.ref.id
+        old: set[ChunkId] = set()
         with self.database.transaction() as cx:
-            old = {r[0] for r in cx.execute("SELECT id FROM chunk WHERE note_id = ?", (note_id,))}
-            cx.execute("DELETE FROM chunk WHERE note_id = ?", (note_id,))
-            cx.executemany("INSERT INTO chunk VALUES (?, ?, ?, ?)", ((i, note_id, s, d) for i, s, d in chunks))
-            _put(cx, row, "intent")
-        return [ChunkId(i) for i in sorted(old.difference(i for i, _, _ in chunks))]
+            for part in _parts(list(notes)):
+                where = f"FROM chunk WHERE note_id IN ({_marks(part)})"
+                old.update(r[0] for r in cx.execute(f"SELECT id {where}", part))
+                cx.execute(f"DELETE {where}", part)
+            owned = ((c.id, i, c.passage_sha256, c.dense) for i, (_, chunks) in notes.items() for c in chunks)
+            cx.executemany("INSERT INTO chunk VALUES (?, ?, ?, ?)", owned)
+            _put(cx, (row for row, _ in notes.values()), "intent")
+        return sorted(old.difference(c.id for _, chunks in notes.values() for c in chunks))
 
-    def finish(
-        self,
-        note_id: NoteId,
-        link_key: str,
-        names: Iterable[str],
-        links: Sequence[LinkRow],
-        problems: Iterable[Problem],
-    ) -> None:
-        """An announced note is in vectors and graph: in the same transaction as the graph's write."""
+    def finish(self, notes: Mapping[NoteId, Written]) -> None:
+        """Announced notes are in vectors and graph: in the same transaction as the graph's write."""
+        ids = list(notes)
         with self.database.transaction() as cx:
-            known = cx.execute("SELECT link_key FROM ledger WHERE id = ?", (note_id,)).fetchone()
-            cx.execute("UPDATE ledger SET state = 'done', link_key = ? WHERE id = ?", (link_key, note_id))
-            cx.execute("DELETE FROM name WHERE note_id = ?", (note_id,))
-            cx.executemany("INSERT OR IGNORE INTO name VALUES (?, ?)", ((n, note_id) for n in names))
-            cx.execute("DELETE FROM wikilink WHERE note_id = ?", (note_id,))
+            nameless: set[NoteId] = set()
+            for part in _parts(ids):
+                marks = _marks(part)
+                nameless |= {
+                    r[0] for r in cx.execute(f"SELECT id FROM ledger WHERE link_key = '' AND id IN ({marks})", part)
+                }
+                for table in ("name", "wikilink", "problem", "refused"):
+                    cx.execute(f"DELETE FROM {table} WHERE note_id IN ({marks})", part)
+            cx.executemany(
+                "UPDATE ledger SET state = 'done', link_key = ? WHERE id = ?",
+                ((w.link_key, i) for i, w in notes.items()),
+            )
+            cx.executemany(
+                "INSERT OR IGNORE INTO name VALUES (?, ?)", ((n, i) for i, w in notes.items() for n in w.names)
+            )
             cx.executemany(
                 "INSERT INTO wikilink VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                ((note_id, n, k.key, k.target, k.link, k.alias, k.embed, k.line) for n, k in enumerate(links)),
+                (
+                    (i, n, k.key, k.target, k.link, k.alias, k.embed, k.line)
+                    for i, w in notes.items()
+                    for n, k in enumerate(w.links)
+                ),
             )
-            cx.execute("INSERT OR IGNORE INTO unresolved_source VALUES (?)", (note_id,))
-            if not known or not known[0]:  # a new name: links to it, anywhere, may point here now
-                cx.execute("INSERT OR IGNORE INTO unresolved_key VALUES (?)", (link_key,))
-            cx.execute("DELETE FROM refused WHERE note_id = ?", (note_id,))
-            _set_problems(cx, note_id, problems)
+            cx.executemany("INSERT OR IGNORE INTO unresolved_source VALUES (?)", ((i,) for i in ids))
+            # A new name: links to it, anywhere, may point here now.
+            cx.executemany(
+                "INSERT OR IGNORE INTO unresolved_key VALUES (?)", ((notes[i].link_key,) for i in sorted(nameless))
+            )
+            _add_problems(cx, ((i, p) for i, w in notes.items() for p in w.problems))
 
-    def update(self, row: LedgerRow) -> None:
-        """Write a row of a note whose bytes did not change: other rooms, or another stat."""
+    def update(self, rows: Iterable[LedgerRow]) -> None:
+        """Write the rows of notes whose bytes did not change: other rooms, or another stat."""
         with self.database.transaction() as cx:
-            _put(cx, row, "done")
+            _put(cx, rows, "done")
 
     def mark_gone(self, ids: Sequence[NoteId]) -> None:
         """Announce that these notes will be forgotten."""
@@ -332,22 +363,33 @@ class Catalogue:
             )
             return [NoteId(r[0]) for r in found]
 
-    def links(self, note_id: NoteId) -> list[LinkRow]:
-        """A note's links as written, in order."""
+    def links(self, note_ids: Sequence[NoteId]) -> dict[NoteId, list[LinkRow]]:
+        """The links of each of these notes as written, in order."""
+        out: dict[NoteId, list[LinkRow]] = {i: [] for i in note_ids}
         with self.database.read() as cx:
-            found = cx.execute(
-                "SELECT key, target, link, alias, embed, line FROM wikilink WHERE note_id = ? ORDER BY ord", (note_id,)
-            )
-            return [LinkRow(k, t, w, a, bool(e), n) for k, t, w, a, e, n in found]
+            for part in _parts(note_ids):
+                found = cx.execute(
+                    "SELECT note_id, key, target, link, alias, embed, line FROM wikilink "
+                    f"WHERE note_id IN ({_marks(part)}) ORDER BY note_id, ord",
+                    part,
+                )
+                for note_id, key, target, link, alias, embed, line in found:
+                    out[note_id].append(LinkRow(key, target, link, alias, bool(embed), line))
+        return out
 
-    def named(self, link_key: str, vault: str) -> list[NoteRef]:
-        """Notes of a vault, in every cube, whose file name folds to a key, sorted."""
+    def named(self, link_keys: Iterable[str]) -> dict[tuple[str, str], list[NoteRef]]:
+        """(vault, key) to the vault's notes, in every cube, whose file name folds to the key, sorted."""
+        out: dict[tuple[str, str], list[NoteRef]] = {}
         with self.database.read() as cx:
-            found = cx.execute(
-                "SELECT cube, vault, path FROM ledger WHERE link_key = ? AND vault = ? AND state = 'done' ORDER BY cube, path",
-                (link_key, vault),
-            )
-            return [NoteRef(*r) for r in found]
+            for part in _parts(sorted(link_keys)):
+                found = cx.execute(
+                    f"SELECT link_key, cube, vault, path FROM ledger WHERE link_key IN ({_marks(part)}) "
+                    "AND state = 'done' ORDER BY cube, path",
+                    part,
+                )
+                for key, *ref in found:
+                    out.setdefault((ref[1], key), []).append(NoteRef(*ref))
+        return out
 
     def resolved(self) -> None:
         """Every link points where it should."""
@@ -404,7 +446,8 @@ class Catalogue:
     def set_problems(self, note_id: NoteId, problems: Iterable[Problem]) -> None:
         """Replace what is wrong with a note."""
         with self.database.transaction() as cx:
-            _set_problems(cx, note_id, problems)
+            cx.execute("DELETE FROM problem WHERE note_id = ?", (note_id,))
+            _add_problems(cx, ((note_id, p) for p in problems))
 
     def problems(self) -> list[Problem]:
         """Everything that is wrong with notes now, sorted."""
@@ -458,17 +501,15 @@ class Catalogue:
             cx.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
 
-def _set_problems(cx: sqlite3.Connection, note_id: NoteId, problems: Iterable[Problem]) -> None:
-    cx.execute("DELETE FROM problem WHERE note_id = ?", (note_id,))
+def _add_problems(cx: sqlite3.Connection, problems: Iterable[tuple[NoteId, Problem]]) -> None:
     cx.executemany(
         "INSERT INTO problem VALUES (?, ?, ?, ?, ?, ?)",
-        ((note_id, p.path, p.line, p.code, p.message, p.hint) for p in problems),
+        ((i, p.path, p.line, p.code, p.message, p.hint) for i, p in problems),
     )
 
 
-def _put(cx: sqlite3.Connection, row: LedgerRow, state: str) -> None:
-    s = row.stat
-    cx.execute(
+def _put(cx: sqlite3.Connection, rows: Iterable[LedgerRow], state: str) -> None:
+    cx.executemany(
         f"INSERT INTO ledger ({_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (id) DO UPDATE SET file = excluded.file, sha256 = excluded.sha256, "
         "placements = excluded.placements, state = excluded.state, stale = excluded.stale, "
@@ -476,9 +517,13 @@ def _put(cx: sqlite3.Connection, row: LedgerRow, state: str) -> None:
         "first_chunk = excluded.first_chunk, device = excluded.device, "
         "inode = excluded.inode, size = excluded.size, mtime_ns = excluded.mtime_ns, ctime_ns = excluded.ctime_ns",
         (
-            *(row.ref.id, row.ref.cube, row.ref.vault, row.ref.path, os.fsencode(row.file), row.sha256),
-            *(row.placements, state, row.stale, row.title, row.modified, row.status, row.first_chunk),
-            *(s.device, s.inode, s.size, s.mtime_ns, s.ctime_ns),
+            (
+                *(row.ref.id, row.ref.cube, row.ref.vault, row.ref.path, os.fsencode(row.file), row.sha256),
+                *(row.placements, state, row.stale, row.title, row.modified, row.status, row.first_chunk),
+                *(s.device, s.inode, s.size, s.mtime_ns, s.ctime_ns),
+            )
+            for row in rows
+            for s in (row.stat,)
         ),
     )
 

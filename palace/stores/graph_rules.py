@@ -1,7 +1,7 @@
 """What every graph answers alike: rooms, labels, neighbours. Pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from palace.errors import StoreError
@@ -46,14 +46,15 @@ def rooms_of(rows: Iterable[Counted], scope: Scope) -> list[Room]:
     return out
 
 
-def check_edges(source: NoteId, edges: Iterable[Edge], *, known: bool) -> None:
+def check_edges(links: Mapping[NoteId, Sequence[Edge]], known: Container[NoteId]) -> None:
     """Raise StoreError for links of a note that is not there, or that start at another one."""
-    if not known:
-        raise StoreError(f"There is no note {source} to link from.", "Write the note before its links.")
-    if any(e.source != source for e in edges):
-        raise StoreError(
-            f"A link given for note {source} starts at another note.", "Write each note's links by itself."
-        )
+    for source, edges in links.items():
+        if source not in known:
+            raise StoreError(f"There is no note {source} to link from.", "Write the note before its links.")
+        if any(e.source != source for e in edges):
+            raise StoreError(
+                f"A link given for note {source} starts at another note.", "Write each note's links by itself."
+            )
 
 
 def admits(scope: Scope, note: NoteNode) -> bool:

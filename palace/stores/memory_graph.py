@@ -2,7 +2,7 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -31,11 +31,11 @@ class MemoryGraph:
             if note_id in self._notes:
                 self._notes[note_id] = replace(self._notes[note_id], rooms=tuple(rooms))
 
-    def link(self, source: NoteId, edges: Sequence[Edge]) -> None:
-        """Replace the links of a note."""
+    def link(self, links: Mapping[NoteId, Sequence[Edge]]) -> None:
+        """Replace the links of these notes."""
         with self._lock:
-            check_edges(source, edges, known=source in self._notes)
-            self._edges[source] = tuple(edges)
+            check_edges(links, self._notes)
+            self._edges.update({source: tuple(edges) for source, edges in links.items()})
 
     def forget(self, note_ids: Sequence[NoteId]) -> None:
         """Delete notes and their links; links to them stay, unresolved."""

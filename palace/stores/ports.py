@@ -183,8 +183,8 @@ class Graph(Protocol):
     def set_rooms(self, note_id: NoteId, rooms: Sequence[tuple[str, str, str, str]]) -> None:
         """Replace the rooms of a note that is there: (wing key, room key, wing label, room label) of each."""
 
-    def link(self, source: NoteId, edges: Sequence[Edge]) -> None:
-        """Replace the links of a note. Raises StoreError when the note is unknown or an edge starts elsewhere."""
+    def link(self, links: Mapping[NoteId, Sequence[Edge]]) -> None:
+        """Replace the links of these notes, in one go. Raises StoreError when a note is unknown or an edge starts elsewhere; then nothing is replaced."""
 
     def forget(self, note_ids: Sequence[NoteId]) -> None:
         """Delete notes, their links, and what is left without a note; links to them stay, unresolved."""

@@ -4,7 +4,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from palace.stores.database import Database
@@ -63,18 +63,22 @@ class SqliteGraph:
         latest = {n.id: n for n in notes}
         with self._database.transaction() as cx:
             _delete(cx, list(latest), ("graph_room", "graph_tag"))
-            for note in latest.values():
-                cx.execute(
-                    "INSERT OR REPLACE INTO graph_note (id, cube, vault, path, title, aliases, tags, rooms, changed, "
-                    "chunk_ids, status) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            cx.executemany(
+                "INSERT OR REPLACE INTO graph_note (id, cube, vault, path, title, aliases, tags, rooms, changed, "
+                "chunk_ids, status) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
                     (
-                        *(note.id, note.cube, note.vault, note.path, note.title, _json(note.aliases), _json(note.tags)),
-                        *(_json(note.rooms), note.changed, _json(note.chunk_ids), note.status),
-                    ),
-                )
-                tags = [(tag, note.id, note.cube, note.status) for tag in tag_keys(note.tags)]
-                cx.executemany("INSERT INTO graph_tag VALUES (?, ?, ?, ?)", tags)
-                _put_rooms(cx, note)
+                        *(n.id, n.cube, n.vault, n.path, n.title, _json(n.aliases), _json(n.tags)),
+                        *(_json(n.rooms), n.changed, _json(n.chunk_ids), n.status),
+                    )
+                    for n in latest.values()
+                ),
+            )
+            cx.executemany(
+                "INSERT INTO graph_tag VALUES (?, ?, ?, ?)",
+                ((tag, n.id, n.cube, n.status) for n in latest.values() for tag in tag_keys(n.tags)),
+            )
+            _put_rooms(cx, latest.values())
 
     def set_rooms(self, note_id: NoteId, rooms: Sequence[Labels]) -> None:
         """Replace the rooms of a note that is there."""
@@ -83,17 +87,25 @@ class SqliteGraph:
             cx.execute("UPDATE graph_note SET rooms = ? WHERE id = ?", (_json(rooms), note_id))
             row = cx.execute(f"SELECT {_NOTE} FROM graph_note n WHERE n.id = ?", (note_id,)).fetchone()
             if row is not None:
-                _put_rooms(cx, _node(row))
+                _put_rooms(cx, [_node(row)])
 
-    def link(self, source: NoteId, edges: Sequence[Edge]) -> None:
-        """Replace the links of a note."""
+    def link(self, links: Mapping[NoteId, Sequence[Edge]]) -> None:
+        """Replace the links of these notes."""
+        sources = list(links)
         with self._database.transaction() as cx:
-            known = cx.execute("SELECT 1 FROM graph_note WHERE id = ?", (source,)).fetchone() is not None
-            check_edges(source, edges, known=known)
-            cx.execute("DELETE FROM graph_edge WHERE source = ?", (source,))
+            known: set[NoteId] = set()
+            for part in _parts(sources):
+                known |= {r[0] for r in cx.execute(f"SELECT id FROM graph_note WHERE id IN ({_marks(part)})", part)}
+            check_edges(links, known)
+            for part in _parts(sources):
+                cx.execute(f"DELETE FROM graph_edge WHERE source IN ({_marks(part)})", part)
             cx.executemany(
                 "INSERT INTO graph_edge VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(source, n, e.target, e.link, e.alias, e.embed, e.line) for n, e in enumerate(edges)],
+                (
+                    (source, n, e.target, e.link, e.alias, e.embed, e.line)
+                    for source, edges in links.items()
+                    for n, e in enumerate(edges)
+                ),
             )
 
     def forget(self, note_ids: Sequence[NoteId]) -> None:
@@ -233,10 +245,10 @@ def _neighbor(row: sqlite3.Row, via: str, line: int | None) -> Neighbor:
     return Neighbor(NoteId(row["id"]), row["title"], row["path"], row["cube"], rooms, via, line)
 
 
-def _put_rooms(cx: sqlite3.Connection, note: NoteNode) -> None:
+def _put_rooms(cx: sqlite3.Connection, notes: Iterable[NoteNode]) -> None:
     cx.executemany(
         "INSERT INTO graph_room VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [(note.id, *labels, note.cube, note.status, note.changed) for labels in distinct(note.rooms)],
+        ((n.id, *labels, n.cube, n.status, n.changed) for n in notes for labels in distinct(n.rooms)),
     )
 
 

@@ -25,7 +25,7 @@ def test_notes_and_links_come_back_whole_and_sorted(graph: Graph) -> None:
         Edge(note_id("a.md"), None, "nobody", None, embed=False, line=2),
     ]
     graph.upsert(notes)
-    graph.link(note_id("a.md"), edges)
+    graph.link({note_id("a.md"): edges})
     assert list(graph.notes()) == sorted(notes, key=lambda n: n.id)
     assert list(graph.edges()) == [edges[1], edges[0]]
 
@@ -33,7 +33,7 @@ def test_notes_and_links_come_back_whole_and_sorted(graph: Graph) -> None:
 def test_writing_twice_is_writing_once(graph: Graph) -> None:
     for _ in range(2):
         graph.upsert([node("a.md", tags=("x",)), node("b.md", tags=("x",))])
-        graph.link(note_id("a.md"), [edge(note_id("a.md"), note_id("b.md"), "b")])
+        graph.link({note_id("a.md"): [edge(note_id("a.md"), note_id("b.md"), "b")]})
     assert len(list(graph.notes())) == 2
     assert len(list(graph.edges())) == 1
     assert [r.notes for r in graph.rooms(ME.scope())] == [2]
@@ -50,11 +50,15 @@ def test_what_a_note_no_longer_has_is_gone(graph: Graph) -> None:
 def test_links_and_backlinks_carry_words_and_lines(graph: Graph) -> None:
     graph.upsert([node("a.md"), node("b.md", places=("work/garden", "home/garden", "home/ideas")), node("c.md")])
     graph.link(
-        note_id("a.md"),
-        [edge(note_id("a.md"), note_id("c.md"), "c#x", 7), edge(note_id("a.md"), note_id("b.md"), "b", 3)],
+        {
+            note_id("a.md"): [
+                edge(note_id("a.md"), note_id("c.md"), "c#x", 7),
+                edge(note_id("a.md"), note_id("b.md"), "b", 3),
+            ]
+        }
     )
     graph.link(
-        note_id("b.md"), [edge(note_id("b.md"), note_id("c.md"), "../c", 1), edge(note_id("b.md"), None, "ghost", 2)]
+        {note_id("b.md"): [edge(note_id("b.md"), note_id("c.md"), "../c", 1), edge(note_id("b.md"), None, "ghost", 2)]}
     )
     around = graph.neighbors(note_id("a.md"), ME.scope())
     assert shown(around.links) == [("b.md", "b", 3), ("c.md", "c#x", 7)]
@@ -68,8 +72,8 @@ def test_a_neighbour_of_another_cube_is_not_shown_at_all(graph: Graph) -> None:
     """Neither as a link, nor as a backlink, nor under a tag, nor as an unresolved link that tells of it."""
     mine, hers = note_id("a.md"), note_id("secret.md", "dev-cat")
     graph.upsert([node("a.md", tags=("x",)), node("secret.md", "dev-cat", tags=("x",))])
-    graph.link(mine, [edge(mine, hers, "secret")])
-    graph.link(hers, [edge(hers, mine, "a")])
+    graph.link({mine: [edge(mine, hers, "secret")]})
+    graph.link({hers: [edge(hers, mine, "a")]})
     around = graph.neighbors(mine, ME.scope())
     assert (around.links, around.backlinks, around.shared_tags, around.unresolved) == ((), (), (), ())
     assert graph.neighbors(hers, ME.scope()) == around
@@ -79,7 +83,7 @@ def test_a_neighbour_of_another_cube_is_not_shown_at_all(graph: Graph) -> None:
 
 def test_a_hidden_note_is_no_neighbour_and_fills_no_room(graph: Graph) -> None:
     graph.upsert([node("a.md", tags=("x",)), node("old.md", tags=("x",), places=("home/ideas",), status="superseded")])
-    graph.link(note_id("a.md"), [edge(note_id("a.md"), note_id("old.md"), "old")])
+    graph.link({note_id("a.md"): [edge(note_id("a.md"), note_id("old.md"), "old")]})
     assert graph.neighbors(note_id("a.md"), ME.scope()).links == ()
     assert [r.address.place for r in graph.rooms(ME.scope())] == ["work/garden"]
     assert len(graph.neighbors(note_id("a.md"), ME.scope(hidden=())).links) == 1
@@ -103,8 +107,8 @@ def test_a_narrower_scope_shows_fewer_neighbours(graph: Graph) -> None:
 
 def test_forgetting_leaves_links_to_the_note_unresolved(graph: Graph) -> None:
     graph.upsert([node("a.md"), node("b.md", tags=("x",), places=("home/ideas",)), node("c.md", tags=("x",))])
-    graph.link(note_id("a.md"), [edge(note_id("a.md"), note_id("b.md"), "b", 4)])
-    graph.link(note_id("b.md"), [edge(note_id("b.md"), note_id("a.md"), "a")])
+    graph.link({note_id("a.md"): [edge(note_id("a.md"), note_id("b.md"), "b", 4)]})
+    graph.link({note_id("b.md"): [edge(note_id("b.md"), note_id("a.md"), "a")]})
     graph.forget([])
     graph.forget([note_id("b.md"), note_id("never.md")])
     assert graph.neighbors(note_id("a.md"), ME.scope()).unresolved == (("b", 4),)
@@ -116,7 +120,7 @@ def test_forgetting_leaves_links_to_the_note_unresolved(graph: Graph) -> None:
 
 def test_a_link_waits_for_its_target(graph: Graph) -> None:
     graph.upsert([node("a.md")])
-    graph.link(note_id("a.md"), [edge(note_id("a.md"), note_id("b.md"), "b")])
+    graph.link({note_id("a.md"): [edge(note_id("a.md"), note_id("b.md"), "b")]})
     assert graph.neighbors(note_id("a.md"), ME.scope()).links == ()
     graph.upsert([node("b.md")])
     assert shown(graph.neighbors(note_id("a.md"), ME.scope()).links) == [("b.md", "b", 1)]
@@ -124,7 +128,7 @@ def test_a_link_waits_for_its_target(graph: Graph) -> None:
 
 def test_a_note_is_not_its_own_neighbour(graph: Graph) -> None:
     graph.upsert([node("a.md", tags=("x", "X"))])
-    graph.link(note_id("a.md"), [edge(note_id("a.md"), note_id("a.md"), "#top")])
+    graph.link({note_id("a.md"): [edge(note_id("a.md"), note_id("a.md"), "#top")]})
     around = graph.neighbors(note_id("a.md"), ME.scope())
     assert (around.links, around.backlinks, around.shared_tags) == ((), (), ())
 
@@ -132,9 +136,9 @@ def test_a_note_is_not_its_own_neighbour(graph: Graph) -> None:
 def test_links_of_nobody_are_refused(graph: Graph) -> None:
     graph.upsert([node("a.md")])
     with pytest.raises(StoreError):
-        graph.link(note_id("never.md"), [])
+        graph.link({note_id("never.md"): []})
     with pytest.raises(StoreError):
-        graph.link(note_id("a.md"), [edge(note_id("b.md"), None, "x")])
+        graph.link({note_id("a.md"): [edge(note_id("b.md"), None, "x")]})
 
 
 def test_tags_are_one_whatever_their_case_and_the_rarest_comes_first(graph: Graph) -> None:
@@ -163,7 +167,7 @@ def test_rooms_are_counted_exactly_and_labelled_by_the_majority(graph: Graph) ->
 
 def test_set_rooms_changes_rooms_alone(graph: Graph) -> None:
     graph.upsert([node("a.md", tags=("x",)), node("b.md")])
-    graph.link(note_id("a.md"), [edge(note_id("a.md"), note_id("b.md"), "b")])
+    graph.link({note_id("a.md"): [edge(note_id("a.md"), note_id("b.md"), "b")]})
     graph.set_rooms(note_id("a.md"), [("home", "tea", "Home", "Tea")])
     graph.set_rooms(note_id("never.md"), [("home", "tea", "Home", "Tea")])
     assert [(r.address.place, r.label, r.notes) for r in graph.rooms(ME.scope())] == [
@@ -180,7 +184,7 @@ def test_a_transaction_that_fails_leaves_nothing(graph: Graph) -> None:
     def fail() -> None:
         with graph.transaction():
             graph.upsert([node("b.md")])
-            graph.link(note_id("a.md"), [edge(note_id("a.md"), note_id("b.md"), "b")])
+            graph.link({note_id("a.md"): [edge(note_id("a.md"), note_id("b.md"), "b")]})
             graph.forget([note_id("a.md")])
             raise RuntimeError
 
@@ -195,7 +199,7 @@ def test_more_notes_than_a_page(graph: Graph) -> None:
     with graph.transaction():
         graph.upsert(notes)
         for n in notes:
-            graph.link(n.id, [edge(n.id, note_id("0.md"), "0")])
+            graph.link({n.id: [edge(n.id, note_id("0.md"), "0")]})
     assert len(list(graph.notes())) == len(list(graph.edges())) == 1300
     assert len(graph.neighbors(note_id("0.md"), ME.scope()).backlinks) == 1299
     graph.forget([n.id for n in notes])

@@ -28,7 +28,7 @@ def _link(source: NoteId, targets: Sequence[tuple[NoteId | None, str, int]]) -> 
 
     def write(graph: Graph) -> None:
         if any(n.id == source for n in graph.notes()):
-            graph.link(source, edges)
+            graph.link({source: edges})
 
     return write
 
