@@ -74,9 +74,22 @@ def render(found: Found) -> str:
         ("serve", Serve),
         ("gateway", Gateway),
     ):
-        parts += ["", _comment(_meaning(Settings, name)), f"[{name}]"]
-        parts += [line for key in model.model_fields for line in _key(model, key)]
+        parts += _section(name, _meaning(Settings, name), model)
     return "\n".join(parts) + "\n"
+
+
+def _section(name: str, meaning: str, model: type[BaseModel]) -> Iterator[str]:
+    """A table with its keys, then its tables."""
+    yield from ("", _comment(meaning), f"[{name}]")
+    inner: dict[str, type[BaseModel]] = {}
+    for key, field_of in model.model_fields.items():
+        kind = field_of.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            inner[key] = kind
+        else:
+            yield from _key(model, key)
+    for key, kind in inner.items():
+        yield from _section(f"{name}.{key}", _meaning(model, key), kind)
 
 
 def _vault(found: Found) -> Iterator[str]:

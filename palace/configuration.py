@@ -4,7 +4,7 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias, TypeVar, get_args
 
 import platformdirs
 from pydantic import BaseModel, ValidationError
@@ -22,6 +22,7 @@ NOT_SETTINGS = frozenset({"DUALWALL_CONFIG", "DUALWALL_CACHE", "DUALWALL_TOKEN"}
 """Variables of that prefix that are no keys of the file: the program's own, and where clients keep their token."""
 
 _Table: TypeAlias = dict[str, Any]
+_Part = TypeVar("_Part", bound=BaseModel)
 
 
 def find(config: Path | None = None) -> Path:
@@ -168,7 +169,6 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - any 
 
 def _absolute(settings: Settings, base: Path) -> Settings:
     """The same settings with `~` expanded and every path absolute; `vault:…` and `host:…` stay as they are."""
-    key_file = settings.embedding.api_key_file
     vaults = {
         name: vault if vault.remote else vault.model_copy(update={"source": _path(vault.source, base)})
         for name, vault in settings.vaults.items()
@@ -177,15 +177,27 @@ def _absolute(settings: Settings, base: Path) -> Settings:
         entry if entry.in_vault else entry.model_copy(update={"path": _path(entry.path, base)})
         for entry in settings.private
     )
-    embedding = settings.embedding.model_copy(update={"api_key_file": key_file and Path(_path(str(key_file), base))})
     return settings.model_copy(
         update={
             "data": Path(_path(str(settings.data), base)),
             "vaults": vaults,
             "private": private,
-            "embedding": embedding,
+            "embedding": _resolved(settings.embedding, base),
+            "stores": _resolved(settings.stores, base),
         }
     )
+
+
+def _resolved(part: _Part, base: Path) -> _Part:
+    """The same part of the settings with every `Path` in it absolute."""
+    changes: dict[str, object] = {}
+    for key in type(part).model_fields:
+        value = getattr(part, key)
+        if isinstance(value, Path):
+            changes[key] = Path(_path(str(value), base))
+        elif isinstance(value, BaseModel):
+            changes[key] = _resolved(value, base)
+    return part.model_copy(update=changes)
 
 
 def _path(text: str, base: Path) -> str:

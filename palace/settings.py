@@ -94,6 +94,35 @@ class ReaderEntry(_Part):
     """Whether it may write into the inboxes of its cubes."""
 
 
+class Qdrant(_Part):
+    """The Qdrant server that holds the vectors where `vectors = "qdrant"`."""
+
+    url: str = "http://127.0.0.1:6333"
+    """The server's address; https:// for TLS."""
+    grpc_port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    """The port of its gRPC (6334), which carries large loads faster; 0: everything goes by HTTP."""
+    api_key_file: Path | None = None
+    """A file that holds the server's key, or a JWT."""
+    ca_file: Path | None = None
+    """The certificate of the authority that signed the server's, where this system does not know it."""
+    collection: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")] = "dualwall"
+    """The name of the palace there. Palaces that share a server need names of their own."""
+    shards: Annotated[int, Field(ge=1, le=1024)] = 1
+    """Into how many parts a new collection is cut: one for each server, or two."""
+    replicas: Annotated[int, Field(ge=1, le=16)] = 1
+    """On how many servers each part of a new collection stands; 2 or more need three servers."""
+
+    @field_validator("url")
+    @classmethod
+    def _address(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError('is no address of a server: write it as "http://127.0.0.1:6333"')
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("holds a password: put the key into a file and name it in api_key_file")
+        return url.rstrip("/")
+
+
 class Stores(_Part):
     """Which engines hold vectors and graph."""
 
@@ -101,6 +130,8 @@ class Stores(_Part):
     """edge (in this process, on disk), qdrant (a server) or memory (for trials)."""
     graph: Literal["sqlite", "neo4j", "memory"] = "sqlite"
     """sqlite (a file), neo4j (a server) or memory (for trials)."""
+    qdrant: Qdrant = Qdrant()
+    """The Qdrant server that holds the vectors where `vectors = "qdrant"`."""
 
 
 class Embedding(_Part):
