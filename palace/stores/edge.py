@@ -11,6 +11,7 @@ import qdrant_edge as qe
 from palace.errors import StoreError
 from palace.stores.checks import checked
 from palace.stores.edge_filters import BM25, DENSE, any_of, in_cubes, wall
+from palace.stores.edge_payload import packed, unpacked
 from palace.stores.edge_shard import ShardFolder, discard, engine
 from palace.stores.payload import Payload, changes_as_dict
 from palace.stores.ports import Point, Record, Scored, Sparse, Vector
@@ -70,8 +71,12 @@ class EdgeVectors:
     def set_payload(self, note_id: NoteId, changes: Mapping[str, object]) -> None:
         """Overwrite payload keys of all chunks of a note."""
         new = changes_as_dict(changes)
-        if new:
-            self._write_one(qe.UpdateOperation.set_payload_by_filter(_of_notes([note_id]), new), _CHUNKS_A_NOTE)
+        if not new:
+            return
+        with self._writing:
+            for record in list(self._pages(_of_notes([note_id]))):
+                payload = Payload.from_dict(record.payload.as_dict() | new)
+                self._write_one(qe.UpdateOperation.set_payload([record.id], packed(payload)), 1)
 
     def forget(self, note_ids: Sequence[NoteId]) -> None:
         """Delete all chunks of these notes."""
@@ -188,7 +193,7 @@ class EdgeVectors:
     def _engine_point(self, point: Point) -> qe.Point:
         sparse = qe.SparseVector(indices=list(point.sparse.indices), values=list(point.sparse.values))
         dense = {} if point.dense is None else {DENSE: self._floats(point.dense)}
-        return qe.Point(id=point.id, vector={BM25: sparse, **dense}, payload=point.payload.as_dict())
+        return qe.Point(id=point.id, vector={BM25: sparse, **dense}, payload=packed(point.payload))
 
     def _floats(self, vector: Vector) -> list[float]:
         # The engine takes the array itself, without making a list; only its stub knows lists alone.
@@ -280,7 +285,7 @@ def _of_notes(note_ids: Collection[NoteId]) -> qe.Filter:
 
 
 def _record(record: qe.Record) -> Record:
-    return Record(ChunkId(str(record.id)), Payload.from_dict(record.payload or {}), bool(record.vector))
+    return Record(ChunkId(str(record.id)), unpacked(record.payload or {}), bool(record.vector))
 
 
 def _admits(scope: Scope, payload: Payload) -> bool:

@@ -34,9 +34,9 @@ from qdrant_edge import (
 
 from palace.errors import BusyError, DualwallError, ModelMismatchError, StoreError, UnreachableError
 from palace.stores.edge_filters import BM25, DENSE
-from palace.stores.payload import INDEXED
+from palace.stores.edge_payload import FLAT
 
-_FORMAT = 1
+_FORMAT = 2
 _META = "store.json"
 _TAIL = "tail"
 _SHARD = re.compile(r"shard-(\d{6,})")
@@ -49,7 +49,7 @@ shard.optimize()
 shard.flush()
 shard.close()
 """
-_HOT = frozenset({"cube_id", "place", "wing", "status"})
+_HOT = frozenset(FLAT) - {"note_id"}
 """Payload keys that searches filter by; their indexes stay in memory."""
 
 
@@ -177,7 +177,7 @@ class ShardFolder:
             shutil.rmtree(folder)
         with engine("creating", folder):
             shard = EdgeShard.create(str(folder), _config(self._dimensions))
-            for key in INDEXED:
+            for key in FLAT:
                 shard.update(UpdateOperation.create_field_index(key, _index(key)))
             shard.flush()
         self._write_meta(name)

@@ -48,9 +48,13 @@ class Payload:
     generation: int
     stale: bool = False
 
+    def values(self) -> dict[str, Any]:
+        """Key to value."""
+        return dict(zip(_KEYS, _VALUES(self), strict=True))
+
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready: tuples become lists."""
-        values = dict(zip(_KEYS, _VALUES(self), strict=True))
+        values = self.values()
         for key in _LISTS:
             values[key] = list(values[key])
         return values
