@@ -1,10 +1,12 @@
 """From a generated vault to answers: time to the first answer, the embedding's share, memory, and nights without news.
 
-    python -m bench.ingest [--notes N] [--dense-seconds S] [--json]
+    python -m bench.ingest [--notes N] [--dense-seconds S] [--first] [--json]
 
 The real model embeds for `S` seconds at most; its cost for the whole vault is drawn from that. A night without changes
-is set against `rsync -a --dry-run` over the same tree in the same run. Memory is the proportional set size of this
-process and its workers together, sampled.
+is set against `rsync -a --dry-run` over the same tree in the same run; `--first` stops before that. Memory is the
+proportional set size of this process and its workers together, sampled: what is theirs alone (anonymous), and with the
+pages of the store's files that are mapped, which the system takes back when it needs them. A limit of the system tells
+more: docs/benchmarks.md has the command.
 """
 
 import argparse
@@ -19,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -37,23 +39,24 @@ _LEXICAL = worker.Options(dense=False)
 
 
 class Memory(threading.Thread):
-    """The highest proportional set size of this process and its children, in MB."""
+    """The highest proportional set size of this process and its children, in MB: all of it, and its anonymous part."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.peak = 0.0
+        self.peak = self.anonymous = 0.0
         self._end = threading.Event()
 
     def run(self) -> None:
         """Sample until told to stop."""
         while not self._end.wait(0.2):
-            self.peak = max(self.peak, sum(map(_pss, [os.getpid(), *_children(os.getpid())])))
+            now = [_pss(pid) for pid in (os.getpid(), *_children(os.getpid()))]
+            self.peak = max(self.peak, sum(whole for whole, _ in now))
+            self.anonymous = max(self.anonymous, sum(anonymous for _, anonymous in now))
 
-    def stop(self) -> float:
-        """The peak so far."""
+    def stop(self) -> None:
+        """Take no further sample."""
         self._end.set()
         self.join()
-        return self.peak
 
 
 class TimedEmbedder:
@@ -80,10 +83,10 @@ class TimedEmbedder:
             started = time.process_time()
 
 
-def night(library: Library, options: worker.Options = _LEXICAL) -> Counts:
-    """Librarian and ingest, without sync and verify."""
+def night(library: Library, on_answerable: Callable[[], None] | None = None) -> Counts:
+    """Librarian and ingest, without sync and verify, and without the dense vectors."""
     build(library.settings)
-    return worker.run(library, library.settings, options=options)
+    return worker.run(library, library.settings, on_answerable=on_answerable, options=_LEXICAL)
 
 
 def first(settings: Settings, seconds: float) -> dict[str, float]:
@@ -93,29 +96,35 @@ def first(settings: Settings, seconds: float) -> dict[str, float]:
     begin, cpu = time.monotonic(), _cpu()
     sync(settings, "main")
     with opened(settings) as library:
-        counts = night(library)
-        answer = library.search("me", "which notes speak of bread and the garden?")
-        answered = time.monotonic() - begin
-        assert answer["receipt"]["generation"] == 1
+        answered: list[float] = []
+
+        def ask() -> None:
+            answer = library.search("me", "which notes speak of bread and the garden?")
+            assert answer["receipt"]["generation"] == 1
+            answered.append(time.monotonic() - begin)
+
+        counts = night(library, ask)
+        settled = time.monotonic() - begin
         lexical = _cpu() - cpu
-        lexical_peak = memory.peak
         timed = TimedEmbedder(library, seconds)
         library._parts["embedder"] = timed  # noqa: SLF001 - the bench stands in for the model
         before = _cpu()
         with suppress(KeyboardInterrupt):
             worker.run(library, settings)
         dense = _cpu() - before
+    memory.stop()
     share = timed.cpu / max(timed.texts, 1) * counts.chunks
     around = (dense - timed.cpu) / max(timed.texts, 1) * counts.chunks
     return {
         "notes": counts.new,
         "chunks": counts.chunks,
-        "first answer, s": answered,
+        "first answer, s": answered[0],
+        "lexical pass ended, s": settled,
         "lexical pass, CPU s": lexical,
         "embedding, texts a CPU second": timed.texts / max(timed.cpu, 1e-9),
         "embedding, share of all CPU": share / (share + around + lexical),
-        "peak memory lexical, MB": lexical_peak,
-        "peak memory, MB": memory.stop(),
+        "peak memory, anonymous, MB": memory.anonymous,
+        "peak memory with mapped files, MB": memory.peak,
     }
 
 
@@ -193,12 +202,14 @@ def _cpu() -> float:
     )
 
 
-def _pss(pid: int) -> float:
+def _pss(pid: int) -> tuple[float, float]:
+    """Whole and anonymous, in MB; 0 for a process that has gone."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()
     except OSError:
-        return 0.0
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+        return 0.0, 0.0
+    found = {line.split()[0]: int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss")}
+    return found["Pss:"], found["Pss_Anon:"]
 
 
 def _children(pid: int) -> list[int]:
@@ -214,6 +225,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--notes", type=int, default=1500)
     parser.add_argument("--dense-seconds", type=float, default=30.0)
+    parser.add_argument("--first", action="store_true", help="only the first night")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="dualwall-bench-") as made:
@@ -223,8 +235,8 @@ def main() -> None:
         reader = ReaderEntry(cubes=("global",))
         settings = Settings(data=folder / "data", vaults={"main": vault}, readers={"me": reader})
         found = first(settings, asked.dense_seconds)
-        found |= unchanged(settings)
-        found |= changes(settings)
+        if not asked.first:
+            found |= unchanged(settings) | changes(settings)
         shutil.rmtree(folder / "data")
     if asked.json:
         sys.stdout.write(json.dumps(found) + "\n")
