@@ -123,6 +123,30 @@ class Qdrant(_Part):
         return url.rstrip("/")
 
 
+class Neo4j(_Part):
+    """The Neo4j server that holds the graph where `graph = "neo4j"`."""
+
+    url: str = "bolt://127.0.0.1:7687"
+    """The server's address; bolt+s:// for TLS, neo4j:// or neo4j+s:// for a cluster."""
+    user: str = "neo4j"
+    """Who logs in, where there is a password_file."""
+    password_file: Path | None = None
+    """A file that holds the password. Left out: a server that asks for none."""
+    database: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{2,62}$")] = "neo4j"
+    """The database, for this palace alone; the free edition of Neo4j has one a server."""
+
+    @field_validator("url")
+    @classmethod
+    def _address(cls, url: str) -> str:
+        parts = urlsplit(url)
+        schemes = {f"{scheme}{tls}" for scheme in ("bolt", "neo4j") for tls in ("", "+s", "+ssc")}
+        if parts.scheme not in schemes or not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
+            raise ValueError('is no address of a server: write it as "bolt://127.0.0.1:7687"')
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("holds a password: put it into a file and name that in password_file")
+        return url.rstrip("/")
+
+
 class Stores(_Part):
     """Which engines hold vectors and graph."""
 
@@ -132,6 +156,8 @@ class Stores(_Part):
     """sqlite (a file), neo4j (a server) or memory (for trials)."""
     qdrant: Qdrant = Qdrant()
     """The Qdrant server that holds the vectors where `vectors = "qdrant"`."""
+    neo4j: Neo4j = Neo4j()
+    """The Neo4j server that holds the graph where `graph = "neo4j"`."""
 
 
 class Embedding(_Part):
