@@ -1,11 +1,15 @@
 """Every store, each by one line, and small notes to put into them."""
 
+import os
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from palace.settings import Qdrant
 from palace.stores.database import Database
 from palace.stores.edge import EdgeVectors
 from palace.stores.memory import MemoryGraph, MemoryVectors
@@ -40,6 +44,32 @@ def edge_vectors(folder: Path) -> Iterator[VectorStore]:
 
 
 @contextmanager
+def qdrant_vectors(_folder: Path) -> Iterator[VectorStore]:
+    """A collection of its own on the server that DUALWALL_TEST_QDRANT_URL names (docs/operations.md)."""
+    url = os.environ.get("DUALWALL_TEST_QDRANT_URL")
+    if not url:
+        pytest.skip("DUALWALL_TEST_QDRANT_URL names no Qdrant server")
+    from palace.stores.qdrant import QdrantVectors  # noqa: PLC0415 - as late as the program has it
+
+    server = qdrant_settings(url)
+    store = QdrantVectors(server, DIMENSIONS, model=MODEL)
+    yield store
+    store.delete()
+    store.close()
+
+
+def qdrant_settings(url: str) -> Qdrant:
+    """A test's own collection there; port of gRPC and key by further variables."""
+    key = os.environ.get("DUALWALL_TEST_QDRANT_KEY_FILE")
+    return Qdrant(
+        url=url,
+        grpc_port=int(os.environ.get("DUALWALL_TEST_QDRANT_GRPC_PORT", "0")),
+        api_key_file=Path(key) if key else None,
+        collection=f"test-{uuid.uuid4().hex[:12]}",
+    )
+
+
+@contextmanager
 def memory_graph(_folder: Path) -> Iterator[Graph]:
     graph = MemoryGraph()
     yield graph
@@ -55,6 +85,7 @@ def sqlite_graph(folder: Path) -> Iterator[Graph]:
 VECTORS: dict[str, Callable[[Path], AbstractContextManager[VectorStore]]] = {
     "memory": memory_vectors,
     "edge": edge_vectors,
+    "qdrant": qdrant_vectors,
 }
 GRAPHS: dict[str, Callable[[Path], AbstractContextManager[Graph]]] = {
     "memory": memory_graph,
