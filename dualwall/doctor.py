@@ -6,6 +6,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,8 @@ from palace.settings import Settings
 
 _LITTLE = 2 * 1024**3
 """Bytes of free disk that make a warning; a tenth of it is a failure."""
+_PATIENCE = 3.0
+"""Seconds that a server gets to answer."""
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
@@ -62,7 +65,7 @@ def examine(settings: Settings) -> Iterator[Check]:
     """Every check, in the order in which a run would meet them; none stops another."""
     yield from _vaults(settings)
     yield from _private(settings)
-    for check in (_rsync, _data, _hardlinks, _disk, _model, _locks, _stores, _clock):
+    for check in (_rsync, _data, _hardlinks, _disk, _model, _locks, _qdrant, _stores, _clock):
         yield from _checked(check, settings)
 
 
@@ -202,6 +205,22 @@ def _stores(settings: Settings) -> Iterator[Check]:
         message + (f"; {waiting} wait for their vectors" if waiting else ""),
         mend,
     )
+
+
+def _qdrant(settings: Settings) -> Iterator[Check]:
+    """Whether the server answers to this key; an error of it says how to mend it."""
+    if settings.stores.vectors != "qdrant":
+        return
+    from palace.stores.qdrant_server import Server  # noqa: PLC0415
+
+    asked = settings.stores.qdrant
+    with closing(Server(asked, read=_PATIENCE)) as server:
+        version = server.version()
+        there = server.read("asking", lambda client: client.collection_exists(asked.collection))
+        risks = server.warnings()
+    held = asked.collection if there else f"{asked.collection} is made by the first night"
+    message = f"{asked.url}, version {version}, {held}"
+    yield Check("qdrant", "warn" if risks else "ok", message, " ".join(risks))
 
 
 def _clock(settings: Settings) -> Iterator[Check]:

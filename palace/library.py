@@ -43,6 +43,7 @@ class Library:
 
     def __init__(self, settings: Settings, store: Path | None = None) -> None:
         self.settings = settings
+        self._beside = store is not None
         self._temporary: TemporaryDirectory[str] | None = None
         if "memory" in (settings.stores.vectors, settings.stores.graph):
             # A ledger that outlived what it tells of would lie.
@@ -344,6 +345,11 @@ class Library:
             from palace.stores.memory import MemoryVectors  # noqa: PLC0415
 
             return MemoryVectors()
+        if self.settings.stores.vectors == "qdrant":
+            from palace.stores.qdrant_rebuild import open_vectors  # noqa: PLC0415
+
+            server, dimensions = self.settings.stores.qdrant, self.embedder.dimensions
+            return open_vectors(server, self.catalogue, dimensions, self.model, beside=self._beside)
         from palace.stores.edge import EdgeVectors  # noqa: PLC0415
 
         return EdgeVectors(self._store / "edge", self.embedder.dimensions, model=self.model)

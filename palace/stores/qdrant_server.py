@@ -1,5 +1,6 @@
 """A Qdrant server: connected by the settings, asked again while it may come back, and its errors in our words."""
 
+import ipaddress
 import json
 import math
 import ssl
@@ -7,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import grpc
 import httpx
@@ -96,6 +98,15 @@ class Server:
             )
         return version
 
+    def warnings(self) -> list[str]:
+        """What is risky about the address and the key, a sentence each."""
+        host, found = urlsplit(self.settings.url).hostname or "", list[str]()
+        if not _loopback(host) and self.settings.api_key_file is None:
+            found.append("Whoever reaches that server reads every cube: give it a key (stores.qdrant.api_key_file).")
+        if self.settings.url.startswith("http:") and "." in host and not _private(host):
+            found.append("Notes and the key go over the network in the clear: use https.")
+        return found
+
     def close(self) -> None:
         """Give the connections back; closing twice is no fault."""
         self._reader.close()
@@ -175,6 +186,22 @@ def _client(settings: Qdrant, seconds: int) -> QdrantClient:
         limits=httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS),
         verify=trusted,
     )
+
+
+def _loopback(host: str) -> bool:
+    return host == "localhost" or (_is_ip(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def _private(host: str) -> bool:
+    return _is_ip(host) and ipaddress.ip_address(host).is_private
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _secret(file: Path) -> str:
