@@ -51,13 +51,14 @@ class Collections:
 
     def live(self) -> str | None:
         """The collection behind the alias. Raises StoreError when a collection of the server has the alias's name."""
-        aliases = self._server.read("looking for the collection", lambda client: client.get_aliases()).aliases
-        found = next((a.collection_name for a in aliases if a.alias_name == self._alias), None)
+        found = self._behind()
         if found is None and self._exists(self._alias):
-            raise StoreError(
-                f"{self._where(self._alias)} is not one of Dualwall's, and is in the place of its alias.",
-                "Name another one in stores.qdrant.collection.",
-            )
+            found = self._behind()  # somebody made it between the two questions
+            if found is None:
+                raise StoreError(
+                    f"{self._where(self._alias)} is not one of Dualwall's, and is in the place of its alias.",
+                    "Name another one in stores.qdrant.collection.",
+                )
         return found
 
     def open(self) -> str:
@@ -170,6 +171,10 @@ class Collections:
             ),
         )
         return True
+
+    def _behind(self) -> str | None:
+        aliases = self._server.read("looking for the collection", lambda client: client.get_aliases()).aliases
+        return next((a.collection_name for a in aliases if a.alias_name == self._alias), None)
 
     def _graph(self, name: str) -> bool:
         vectors = self._info(name).config.params.vectors
