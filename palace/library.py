@@ -336,6 +336,10 @@ class Library:
             from palace.stores.memory import MemoryGraph  # noqa: PLC0415
 
             return MemoryGraph()
+        if self.settings.stores.graph == "neo4j":
+            from palace.stores.neo4j import Neo4jGraph  # noqa: PLC0415
+
+            return Neo4jGraph(self.settings.stores.neo4j)
         from palace.stores.sqlite import SqliteGraph  # noqa: PLC0415
 
         return SqliteGraph(self.database)

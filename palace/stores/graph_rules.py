@@ -85,5 +85,10 @@ def tag_keys(tags: Iterable[str]) -> dict[str, str]:
     return keys
 
 
+def by_line(edge: Edge) -> tuple[int, str, str, str, bool]:
+    """The order in which a note's links are told."""
+    return edge.line, edge.link, edge.target or "", edge.alias or "", edge.embed
+
+
 def _winner(votes: Counter[str]) -> str:
     return min(votes, key=lambda label: (-votes[label], label))

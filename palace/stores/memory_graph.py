@@ -6,7 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from palace.stores.graph_rules import Counted, Labels, admits, check_edges, distinct, neighbor, rooms_of, tag_keys
+from palace.stores.graph_rules import (
+    Counted,
+    Labels,
+    admits,
+    by_line,
+    check_edges,
+    distinct,
+    neighbor,
+    rooms_of,
+    tag_keys,
+)
 from palace.stores.ports import Edge, Neighbor, Neighborhood, NoteNode
 from palace.vocabulary import NoteId, Room
 from palace.walls import Scope
@@ -55,7 +65,7 @@ class MemoryGraph:
             note = seen.get(note_id)
             if note is None:
                 return Neighborhood((), (), (), ())
-            out = sorted(self._edges.get(note_id, ()), key=_by_line)
+            out = sorted(self._edges.get(note_id, ()), key=by_line)
             others = {i: n for i, n in seen.items() if i != note_id}
             return Neighborhood(
                 links=tuple(neighbor(others[e.target], e.link, e.line) for e in out if e.target in others),
@@ -79,7 +89,7 @@ class MemoryGraph:
     def edges(self) -> Iterator[Edge]:
         """Every link, sorted by source, line, link."""
         with self._lock:
-            return iter([e for source in sorted(self._edges) for e in sorted(self._edges[source], key=_by_line)])
+            return iter([e for source in sorted(self._edges) for e in sorted(self._edges[source], key=by_line)])
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -120,7 +130,3 @@ def _shared(note: NoteNode, others: Iterable[NoteNode], limit: int) -> tuple[Nei
         same = sorted(holders[key], key=lambda n: (n.path, n.id))
         found += [neighbor(other, mine[key], None) for other in same]
     return tuple(found[: max(limit, 0)])
-
-
-def _by_line(edge: Edge) -> tuple[int, str, str, str, bool]:
-    return edge.line, edge.link, edge.target or "", edge.alias or "", edge.embed

@@ -1,11 +1,12 @@
 """Each store is opened once a module, since opening some takes seconds, and emptied before each test."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import pytest
 
 from palace.stores.ports import Graph, VectorStore
-from tests.contracts.stores import GRAPHS, VECTORS, emptied_graph, emptied_vectors
+from tests.contracts.stores import GRAPHS, VECTORS, emptied_graph, emptied_vectors, neo4j_graph
 
 
 @pytest.fixture(scope="module", params=sorted(VECTORS))
@@ -14,9 +15,14 @@ def opened_vectors(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
         yield store
 
 
-@pytest.fixture(scope="module", params=sorted(GRAPHS))
+@pytest.fixture(scope="module", params=[*sorted(GRAPHS), pytest.param("neo4j", marks=pytest.mark.slow)])
 def opened_graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
-    with GRAPHS[request.param](tmp_path_factory.mktemp(request.param)) as store:
+    opening: AbstractContextManager[Graph]
+    if request.param == "neo4j":
+        opening = neo4j_graph(request.getfixturevalue("neo4j_server"))
+    else:
+        opening = GRAPHS[request.param](tmp_path_factory.mktemp(request.param))
+    with opening as store:
         yield store
 
 

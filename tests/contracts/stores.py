@@ -13,11 +13,13 @@ from palace.settings import Qdrant
 from palace.stores.database import Database
 from palace.stores.edge import EdgeVectors
 from palace.stores.memory import MemoryGraph, MemoryVectors
+from palace.stores.neo4j import Neo4jGraph
 from palace.stores.payload import Payload
 from palace.stores.ports import Graph, NoteNode, Point, Sparse, Vector, VectorStore
 from palace.stores.sqlite import SqliteGraph
 from palace.vocabulary import GLOBAL, ChunkId, NoteId, NoteRef, Sha256
 from palace.walls import Reader
+from tests.servers.neo4j_server import Neo4jServer
 
 DIMENSIONS = 8
 MODEL = "toy"
@@ -80,6 +82,14 @@ def memory_graph(_folder: Path) -> Iterator[Graph]:
 def sqlite_graph(folder: Path) -> Iterator[Graph]:
     with Database(folder / "catalogue.sqlite") as database:
         yield SqliteGraph(database)
+
+
+@contextmanager
+def neo4j_graph(server: Neo4jServer) -> Iterator[Graph]:
+    server.wipe()
+    graph = Neo4jGraph(server.settings)
+    yield graph
+    graph.close()
 
 
 VECTORS: dict[str, Callable[[Path], AbstractContextManager[VectorStore]]] = {
