@@ -52,7 +52,8 @@ base)
   shift 2
   export DOCKER_HOST=unix://$dir/docker.sock
   ! /usr/bin/docker image inspect "$tag" >/dev/null 2>&1 || exit 0
-  mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -oE 'https?://[^ ]*/debian/?' | head -n 1)
+  sources=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list 2>/dev/null || true)
+  mirror=$(sed -n -e 's/^URIs: *//p' -e 's/^deb  *\(\[[^]]*\] *\)\{0,1\}\(http[^ ]*\).*/\2/p' <<<"$sources" | sed -n 1p)
   root=$(mktemp -d)
   trap 'rm -rf "$root"' EXIT
   debootstrap --variant=minbase --include="$(IFS=,; echo "ca-certificates,$*")" bookworm "$root" "$mirror" >"$dir/debootstrap.log"
