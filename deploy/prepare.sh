@@ -35,5 +35,5 @@ uid=$(id -u) gid=$(id -g)
 if [ "$uid" = 0 ]; then uid=1000 gid=1000; fi
 mkdir -p "$stack/data"
 [ "$(id -u)" != 0 ] || chown "$uid:$gid" "$stack/data"
-[ -e .env ] || printf 'DUALWALL_UID=%s\nDUALWALL_GID=%s\nDUALWALL_VAULT='%s'\nDUALWALL_STACK=%s\n' "$uid" "$gid" "$vault" "$stack" >.env
+[ -e .env ] || printf 'DUALWALL_UID=%s\nDUALWALL_GID=%s\nDUALWALL_VAULT="%s"\nDUALWALL_STACK=%s\n' "$uid" "$gid" "$vault" "$stack" >.env
 echo "Ready: docker compose up --wait. The token of the reader \"me\" is in $stack/token."
