@@ -57,7 +57,7 @@ class Collections:
             if found is None:
                 raise StoreError(
                     f"{self._where(self._alias)} is not one of Dualwall's, and is in the place of its alias.",
-                    "Name another one in stores.qdrant.collection.",
+                    f"Name another one in stores.qdrant.collection. (A JWT has to allow {self._numbered(1)} too.)",
                 )
         return found
 

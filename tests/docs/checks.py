@@ -127,8 +127,13 @@ def settings(text: str) -> Iterator[str]:
         if table or dotted:
             yield from _unknown(nested((table[1] if table else span).split(".")))
     for variable in re.findall(rf"\b{PREFIX}[A-Z0-9_]+", text):
-        if variable not in NOT_SETTINGS:
+        if variable not in NOT_SETTINGS | _of_the_stack() and not variable.startswith(f"{PREFIX}TEST_"):
             yield from _unknown(nested(variable.removeprefix(PREFIX).lower().split("__")))
+
+
+def _of_the_stack() -> set[str]:
+    """Variables that docker-compose.yml itself reads."""
+    return set(re.findall(r"\$\{(\w+):-", (ROOT / "docker-compose.yml").read_text(encoding="utf-8")))
 
 
 def nested(path: Sequence[str]) -> dict[str, Any]:
