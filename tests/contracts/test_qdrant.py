@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from palace.errors import DualwallError, ModelMismatchError, StoreError, UnreachableError
-from palace.settings import Qdrant
+from dualwall.doctor import examine
+from palace.errors import DualwallError, Exit, ModelMismatchError, StoreError, UnreachableError
+from palace.settings import Qdrant, Settings, Stores
 from palace.stores.catalogue import Catalogue
 from palace.stores.database import Database
 from palace.stores.qdrant import QdrantVectors
@@ -180,6 +181,18 @@ def test_an_answer_that_is_none_of_qdrants_is_not_quoted(told: Stub, store: Qdra
 )  # fmt: skip
 def test_the_doctor_knows_what_is_risky(url: str, risks: int) -> None:
     assert len(Server(Qdrant(url=url)).warnings()) == risks
+
+
+def test_the_doctor_asks_the_server(told: Stub, tmp_path: Path) -> None:
+    told.says(f"GET /collections/{NAME}/exists", (200, {"exists": True}))
+    stores = Stores(vectors="qdrant", qdrant=Qdrant(url=told.url))
+    settings = Settings(data=tmp_path / "data", stores=stores)
+    [check] = [check for check in examine(settings) if check.name == "qdrant"]
+    assert (check.state, check.message) == ("ok", f"{told.url}, version 1.19.0, {NAME}")
+    told.says(f"GET /collections/{NAME}/exists", (401, "Invalid API key or JWT"))
+    [check] = [check for check in examine(settings) if check.name == "qdrant"]
+    assert (check.state, check.exit) == ("fail", Exit.UNREACHABLE)
+    assert "stores.qdrant.api_key_file" in check.mend
 
 
 # -- against a real server ---------------------------------------------------------------------------------------------
