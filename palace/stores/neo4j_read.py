@@ -18,8 +18,8 @@ _Other = tuple[str, str, str, str, list[str]]
 _NEIGHBOR = "[o.id, o.title, o.path, o.cube, o.rooms]"
 _LINK = "[l.line, l.link, l.alias, l.embed]"
 _ROOMS = """
-MATCH (r:Room)<-[i:IN]-() WHERE r.cube IN $cubes AND NOT i.status IN $hidden
-RETURN r.cube, r.wing, r.room, i.wing_label, i.room_label, count(*), max(i.changed)"""
+MATCH (t:Tally) WHERE t.cube IN $cubes AND NOT t.status IN $hidden
+RETURN collect([t.cube, t.wing, t.room, t.wing_label, t.room_label, t.notes, t.changed]) AS rows"""
 _NOTES = """
 MATCH (n:Note) WHERE n.id > $after AND n.cube IS NOT NULL WITH n ORDER BY n.id LIMIT $page
 RETURN n, COLLECT { MATCH (n)-[:HAS]->(c:Chunk) RETURN c.id ORDER BY c.at } AS chunks ORDER BY n.id"""
@@ -48,8 +48,8 @@ def neighbors(tx: Tx, note_id: NoteId, scope: Scope, limit: int) -> Neighborhood
 
 def rooms(tx: Tx, scope: Scope) -> list[Room]:
     """Every room inside the scope with exact counts."""
-    rows = tx.run(_ROOMS, cubes=sorted(scope.cubes), hidden=sorted(scope.hidden))
-    return rooms_of((Counted._make(row.values()) for row in rows), scope)
+    found = tx.run(_ROOMS, cubes=sorted(scope.cubes), hidden=sorted(scope.hidden)).single(strict=True)
+    return rooms_of(map(Counted._make, found["rows"]), scope)
 
 
 def notes(tx: Tx, after: str) -> list[NoteNode]:

@@ -17,13 +17,30 @@ _T = TypeVar("_T")
 
 VERSION = 1
 """Of the labels, keys and relationships (docs/operations.md); another one is refused."""
-_KEYS = {"Note": "id", "Chunk": "id", "Cube": "id", "Wing": "key", "Room": "key", "Tag": "key", "Unresolved": "key"}
+_KEYS = {
+    "Note": "id",
+    "Chunk": "id",
+    "Cube": "id",
+    "Wing": "key",
+    "Room": "key",
+    "Tag": "key",
+    "Unresolved": "key",
+    "Tally": "key",
+}
+_SCHEMA = [
+    *(f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{label}) REQUIRE n.{key} IS UNIQUE" for label, key in _KEYS.items()),
+    "CREATE INDEX IF NOT EXISTS FOR (t:Tally) ON (t.cube)",
+]
 _READ_SECONDS, _WRITE_SECONDS = 3.0, 30.0
 """How long a read and a write are retried: an answer goes on without the graph, an ingest outlasts a restart."""
 _OVERTAKEN = {"Neo.ClientError.Statement.EntityNotFound", "Neo.ClientError.Schema.ConstraintValidationFailed"}
 """Another worker took away what a write had just found, or began to use what it took away: the write is repeated."""
-_ATTEMPTS = 6
+_ATTEMPTS = 8
 _AGAIN = "Then run the command again: it goes on where it stopped."
+
+
+class OvertakenError(Exception):
+    """A write did less than it should, since another worker took away what it had just found."""
 
 
 class Server:
@@ -102,9 +119,8 @@ class Server:
 
     def _prepare(self, session: neo4j.Session) -> None:
         if not session.execute_read(self._check):
-            for label, key in _KEYS.items():
-                constraint = f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{label}) REQUIRE n.{key} IS UNIQUE"
-                session.execute_write(lambda tx, statement: tx.run(statement).consume(), constraint)
+            for statement in _SCHEMA:
+                session.execute_write(lambda tx, one: tx.run(one).consume(), statement)
             session.execute_write(lambda tx: tx.run("MERGE (d:Dualwall {version: $v})", v=VERSION).consume())
         self._known = self._ready = True
 
@@ -164,13 +180,16 @@ def _repeated(write: Callable[[], _T]) -> _T:
     for attempt in range(_ATTEMPTS - 1):
         try:
             return write()
-        except IncompleteCommit:
+        except (IncompleteCommit, OvertakenError):
             pass
         except Neo4jError as error:
             if error.code not in _OVERTAKEN:
                 raise
         time.sleep(0.05 * 2**attempt)
-    return write()
+    try:
+        return write()
+    except OvertakenError as error:
+        raise StoreError("Other workers changed the same notes in Neo4j over and over.", _AGAIN) from error
 
 
 def _auth(settings: Neo4j) -> neo4j.Auth | None:

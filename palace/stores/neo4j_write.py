@@ -4,7 +4,8 @@
     (Note)-[:LINKS_TO]->(Note), or ->(Unresolved) where there is no note of that name
 
 Rooms, wings, tags and unresolved links belong to one cube; their `key` is a hash of cube and name, since an index takes
-no long text. A link to a note that has not come yet leads to a Note with an id and nothing else.
+no long text. A link to a note that has not come yet leads to a Note with an id and nothing else. What a room has under one
+spelling and status is counted in a Tally (`palace.stores.neo4j_tally`).
 """
 
 import hashlib
@@ -13,22 +14,28 @@ from itertools import chain
 from operator import itemgetter
 
 from palace.stores.graph_rules import Labels, check_edges, distinct, tag_keys
-from palace.stores.neo4j_server import Tx
+from palace.stores.neo4j_server import OvertakenError, Tx
+from palace.stores.neo4j_tally import Tally
 from palace.stores.ports import Edge, NoteNode
 from palace.vocabulary import NoteId
 
 Row = dict[str, object]
 
 # The first statement on a note takes its lock, so that two workers on one note come one after the other.
-_NOTES = "UNWIND $rows AS row MERGE (n:Note {id: row.id}) SET n = row"
+_NOTES = """
+UNWIND $rows AS row MERGE (n:Note {id: row.id}) SET n.vault = n.vault WITH n, row, n.cube IS NOT NULL AS known
+SET n = row WITH n, known WHERE known RETURN n.id AS key"""
 _LOCK = "UNWIND $ids AS id MATCH (n:Note {id: id}) SET n.status = n.status RETURN n.id AS id, n.cube AS cube"
 _ROOMS_OF = """
 MATCH (n:Note {id: $id}) WHERE n.cube IS NOT NULL SET n.rooms = $rooms
 RETURN n.id AS id, n.cube AS cube, n.status AS status, n.changed AS changed"""
-_LEAVE = "UNWIND $ids AS id MATCH (:Note {id: id})-[r:IN|TAGGED]->(t) DELETE r RETURN DISTINCT t.key AS key"
-_LEAVE_ROOMS = "MATCH (:Note {id: $id})-[r:IN]->(t) DELETE r RETURN DISTINCT t.key AS key"
+_LEAVE = """
+UNWIND $ids AS id MATCH (:Note {id: id})-[i:IN]->(r:Room) WITH i, r.key AS key, i.tally AS tally, i.changed AS changed
+DELETE i RETURN key, tally, count(*) AS notes, max(changed) AS changed"""
+_UNTAG = "UNWIND $ids AS id MATCH (:Note {id: id})-[r:TAGGED]->(t:Tag) DELETE r RETURN DISTINCT t.key AS key"
 _DROP_CHUNKS = "UNWIND $ids AS id MATCH (:Note {id: id})-[h:HAS]->(c:Chunk) DELETE h, c"
 _DROP_NOTES = "UNWIND $ids AS id MATCH (n:Note {id: id}) DELETE n"
+_KNOWN_ROOMS = "UNWIND $keys AS key MATCH (r:Room {key: key}) RETURN r.key AS key"
 _CUBES = "UNWIND $rows AS row MERGE (:Cube {id: row.cube})"
 _WINGS = """
 UNWIND $rows AS row MERGE (w:Wing {key: row.key}) ON CREATE SET w.cube = row.cube, w.wing = row.wing
@@ -86,23 +93,26 @@ def key(cube: str, *names: str) -> str:
 def upsert(tx: Tx, notes: Iterable[NoteNode]) -> None:
     """Notes with their rooms, tags and chunks; each once, whatever stood there."""
     latest = sorted({n.id: n for n in notes}.values(), key=lambda n: n.id)
-    ids = [n.id for n in latest]
-    _run(tx, _NOTES, rows=[_properties(n) for n in latest])
-    left = _keys(tx, _LEAVE, ids=ids)
-    _run(tx, _DROP_CHUNKS, ids=ids)
-    _run(tx, _CHUNKS, rows=[{"id": n.id, "chunks": list(n.chunk_ids)} for n in latest])
-    _stand(tx, [(n.id, n.cube, n.rooms, n.status, n.changed) for n in latest])
+    known = _keys(tx, _NOTES, rows=[_properties(n) for n in latest])
+    tally = Tally()
+    left = _leave(tx, known, tally)
+    chunks = [{"id": n.id, "chunks": list(n.chunk_ids)} for n in latest]
+    _create(tx, _CHUNKS, chunks, sum(len(n.chunk_ids) for n in latest))
+    _stand(tx, [(n.id, n.cube, n.rooms, n.status, n.changed) for n in latest], tally)
     _tag(tx, latest)
     _sweep(tx, left)
+    tally.write(tx)
 
 
 def set_rooms(tx: Tx, note_id: NoteId, rooms: Sequence[Labels]) -> None:
     """Other rooms for a note that is there."""
     row = tx.run(_ROOMS_OF, id=note_id, rooms=_flat(rooms)).single()
     if row is not None:
-        left = _keys(tx, _LEAVE_ROOMS, id=note_id)
-        _stand(tx, [(note_id, row["cube"], rooms, row["status"], row["changed"])])
+        tally = Tally()
+        left = _leave_rooms(tx, [note_id], tally)
+        _stand(tx, [(note_id, row["cube"], rooms, row["status"], row["changed"])], tally)
         _sweep(tx, left)
+        tally.write(tx)
 
 
 def link(tx: Tx, links: Mapping[NoteId, Sequence[Edge]]) -> None:
@@ -114,7 +124,7 @@ def link(tx: Tx, links: Mapping[NoteId, Sequence[Edge]]) -> None:
     edges = [edge for source in sources for edge in links[source]]
     _run(tx, _AWAITED, ids=sorted({e.target for e in edges if e.target is not None}))
     rows: list[Row] = [{"source": e.source, "target": e.target, "p": _link(e)} for e in edges if e.target is not None]
-    _run(tx, _LINKS, rows=rows)
+    _create(tx, _LINKS, rows, len(rows))
     _lead_nowhere(tx, [(e.source, cubes[e.source], _link(e)) for e in edges if e.target is None])
     _sweep(tx, [r["key"] for r in left], [r["awaited"] for r in left])
 
@@ -126,14 +136,30 @@ def forget(tx: Tx, note_ids: Iterable[NoteId]) -> None:
     gone = frozenset(ids)
     turned = [(r["source"], r["cube"], r["p"]) for r in tx.run(_TURN_AWAY, ids=ids) if r["source"] not in gone]
     left = list(tx.run(_UNLINK, ids=ids))
-    left_keys = _keys(tx, _LEAVE, ids=ids)
-    _run(tx, _DROP_CHUNKS, ids=ids)
+    tally = Tally()
+    used = _leave(tx, ids, tally)
     _run(tx, _DROP_NOTES, ids=ids)
     _lead_nowhere(tx, turned)
-    _sweep(tx, [*left_keys, *(r["key"] for r in left)], [r["awaited"] for r in left])
+    _sweep(tx, [*used, *(r["key"] for r in left)], [r["awaited"] for r in left])
+    tally.write(tx)
 
 
-def _stand(tx: Tx, notes: Iterable[tuple[NoteId, str, Sequence[Labels], str, str]]) -> None:
+def _leave(tx: Tx, ids: Sequence[str], tally: Tally) -> list[str]:
+    """Take notes out of their rooms and tags, and their chunks away. Returns keys of what they stood under."""
+    if not ids:
+        return []
+    _run(tx, _DROP_CHUNKS, ids=ids)
+    return [*_leave_rooms(tx, ids, tally), *_keys(tx, _UNTAG, ids=ids)]
+
+
+def _leave_rooms(tx: Tx, ids: Sequence[str], tally: Tally) -> list[str]:
+    rows = list(tx.run(_LEAVE, ids=ids))
+    for row in rows:
+        tally.less(row["tally"], row["notes"], row["changed"])
+    return [row["key"] for row in rows]
+
+
+def _stand(tx: Tx, notes: Iterable[tuple[NoteId, str, Sequence[Labels], str, str]], tally: Tally) -> None:
     """Put notes, given as (id, cube, rooms, status, changed), into their rooms, which are made where they are missing."""
     wings: dict[str, Row] = {}
     rooms: dict[str, Row] = {}
@@ -145,12 +171,16 @@ def _stand(tx: Tx, notes: Iterable[tuple[NoteId, str, Sequence[Labels], str, str
             rooms[own] = {
                 "key": own, "in": in_wing, "cube": cube, "wing": wing, "room": room, "place": f"{wing}/{room}",
             }  # fmt: skip
-            spelled = {"wing_label": wing_label, "room_label": room_label, "status": status, "changed": changed}
-            rows.append({"id": note_id, "key": own, "p": spelled})
-    _run(tx, _CUBES, rows=[{"cube": cube} for cube in sorted({str(w["cube"]) for w in wings.values()})])
-    _run(tx, _WINGS, rows=_by_key(wings))
-    _run(tx, _ROOMS, rows=_by_key(rooms))
-    _run(tx, _IN, rows=rows)
+            counted = key(cube, wing, room, wing_label, room_label, status)
+            about = {"in": own, "wing_label": wing_label, "room_label": room_label, "status": status}
+            tally.more(counted, changed, {**about, "cube": cube, "wing": wing, "room": room})
+            rows.append({"id": note_id, "key": own, "p": {"tally": counted, "changed": changed}})
+    known = frozenset(_keys(tx, _KNOWN_ROOMS, keys=sorted(rooms)) if rooms else ())
+    if known < rooms.keys():
+        _run(tx, _CUBES, rows=[{"cube": cube} for cube in sorted({str(w["cube"]) for w in wings.values()})])
+        _run(tx, _WINGS, rows=_by_key(wings))
+        _run(tx, _ROOMS, rows=[row for row in _by_key(rooms) if row["key"] not in known])
+    _create(tx, _IN, rows, len(rows))
 
 
 def _tag(tx: Tx, notes: Iterable[NoteNode]) -> None:
@@ -162,7 +192,7 @@ def _tag(tx: Tx, notes: Iterable[NoteNode]) -> None:
             tags[own] = {"key": own, "cube": note.cube, "tag": tag}
             rows.append({"id": note.id, "key": own})
     _run(tx, _TAGS, rows=_by_key(tags))
-    _run(tx, _TAGGED, rows=rows)
+    _create(tx, _TAGGED, rows, len(rows))
 
 
 def _lead_nowhere(tx: Tx, links: Iterable[tuple[NoteId, str, Mapping[str, object]]]) -> None:
@@ -174,7 +204,7 @@ def _lead_nowhere(tx: Tx, links: Iterable[tuple[NoteId, str, Mapping[str, object
         nowhere[own] = {"key": own, "cube": cube, "link": properties["link"]}
         rows.append({"source": source, "key": own, "p": dict(properties)})
     _run(tx, _UNRESOLVED, rows=_by_key(nowhere))
-    _run(tx, _LINKS_NOWHERE, rows=sorted(rows, key=itemgetter("source", "key")))
+    _create(tx, _LINKS_NOWHERE, sorted(rows, key=itemgetter("source", "key")), len(rows))
 
 
 def _sweep(tx: Tx, keys: Iterable[str | None], awaited: Iterable[str | None] = ()) -> None:
@@ -193,6 +223,12 @@ def _run(tx: Tx, statement: str, **rows: Sequence[object]) -> None:
     """A statement over rows; none, no statement."""
     if any(rows.values()):
         tx.run(statement, parameters=rows).consume()
+
+
+def _create(tx: Tx, statement: str, rows: Sequence[Row], relationships: int) -> None:
+    """A statement that makes so many relationships; fewer mean that another worker took an end of one away."""
+    if rows and tx.run(statement, rows=rows).consume().counters.relationships_created != relationships:
+        raise OvertakenError
 
 
 def _keys(tx: Tx, statement: str, **parameters: object) -> list[str]:

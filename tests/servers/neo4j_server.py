@@ -94,7 +94,7 @@ class Neo4jServer:
         """A session of the driver itself, past the adapter."""
         with (
             neo4j.GraphDatabase.driver(self.settings.url, auth=("neo4j", PASSWORD)) as driver,
-            driver.session() as session,
+            driver.session(notifications_min_severity="OFF") as session,
         ):
             yield session
 
