@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # imported when a model is loaded
     from fastembed import TextEmbedding
     from sentencepiece import SentencePieceProcessor
 
+_REMEMBERED = 1000
+"""Questions whose vectors are kept, at 2 kB each."""
 _FIRST, _LAST = 0, 2
 """Ids of `<s>` and `</s>`."""
 
@@ -98,14 +100,18 @@ class FastEmbedder:
         self._loaded: TextEmbedding | None = None
         self._loading = threading.Lock()
         self._workers = ThreadPoolExecutor(workers, thread_name_prefix="embed")
+        self._asked = lru_cache(_REMEMBERED)(self._embed)
 
     def passages(self, texts: Sequence[str]) -> Iterator[Vector]:
         """One vector a text, in order. Given up half way, what has not begun is never computed."""
         return self._workers.map(self._embed, [self._prefixes.passage + text for text in texts])
 
     def query(self, text: str) -> Vector:
-        """The vector of a question, computed by the caller's own thread: it never waits behind passages."""
-        return self._embed(self._prefixes.query + text)
+        """The vector of a question, computed by the caller's own thread: it never waits behind passages.
+
+        The last ones are remembered: an agent asks again, and its every turn begins with the question that is open.
+        """
+        return self._asked(self._prefixes.query + text)
 
     def close(self) -> None:
         """Give the workers back."""
@@ -113,7 +119,9 @@ class FastEmbedder:
 
     def _embed(self, text: str) -> Vector:
         whole = text.encode("utf-8", "replace").decode("utf-8")
-        return unit(np.asarray(next(iter(self._engine().embed([whole], batch_size=1))), np.float32))
+        vector = unit(np.asarray(next(iter(self._engine().embed([whole], batch_size=1))), np.float32))
+        vector.setflags(write=False)  # others may hold it
+        return vector
 
     def _engine(self) -> "TextEmbedding":
         with self._loading:

@@ -95,10 +95,10 @@ def fuse(
         part = weight[name] / total
         for chunk, note in notes.items():
             scores[chunk] += part * (share.get(chunk, 0.0) + best.get(note, 0.0))
-    fused = (Fused(chunk, note, min(1.0, scores[chunk])) for chunk, note in notes.items())
+    order = sorted((-min(1.0, scores[chunk]), chunk, note) for chunk, note in notes.items())
     raw = {name: {s.id: s.score for s in leg} for name, leg in heard.items()}
-    order = sorted(fused, key=lambda f: (-f.score, f.id))
-    return Ranking(order, raw, {name: share for name, (share, _) in measured.items()})
+    fused = [Fused(chunk, note, -below) for below, chunk, note in order]
+    return Ranking(fused, raw, {name: share for name, (share, _) in measured.items()})
 
 
 def _measured(name: str, leg: Sequence[Scored], method: Method) -> tuple[dict[ChunkId, float], float]:

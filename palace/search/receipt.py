@@ -4,13 +4,16 @@ Absent values are null, never left out.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from palace.search.fuse import Fused
 from palace.stores.payload import Payload
 from palace.stores.ports import Neighbor, Neighborhood
 from palace.vocabulary import Answer, Elsewhere, Hit, NoteId, Room
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Json = dict[str, Any]
 _SHOWN_LEGS = ("bm25", "dense")
@@ -71,15 +74,15 @@ def answer_json(answer: Answer) -> Json:
         "fallback": answer.fallback,
         "reason": answer.reason,
         "hits": [hit_json(h) for h in answer.hits],
-        "elsewhere": [_plain(asdict(e)) for e in answer.elsewhere],
+        "elsewhere": [_plain(_fields(e)) for e in answer.elsewhere],
         "hints": list(answer.hints),
-        "receipt": _plain(asdict(answer.receipt)),
+        "receipt": _plain(_fields(answer.receipt)),
     }
 
 
 def hit_json(found: Hit) -> Json:
     """One hit; a leg that does not have it is null."""
-    data = _plain(asdict(found))
+    data = _plain(_fields(found))
     data["legs"] = dict.fromkeys(_SHOWN_LEGS) | dict(found.legs)
     return data
 
@@ -105,7 +108,7 @@ def rooms_json(rooms: Sequence[Room], following: str | None) -> Json:
 
 def reading_json(reading: Reading) -> Json:
     """What `read` prints."""
-    return _plain(asdict(reading))
+    return _plain(_fields(reading))
 
 
 def neighbors_json(around: Neighborhood) -> Json:
@@ -119,8 +122,13 @@ def neighbors_json(around: Neighborhood) -> Json:
 
 
 def _neighbor(neighbor: Neighbor) -> Json:
-    data = _plain(asdict(neighbor))
+    data = _plain(_fields(neighbor))
     return {"ref": data.pop("id"), **data}
+
+
+def _fields(of: "DataclassInstance") -> Json:
+    """The fields, one level deep: `asdict` copies all the way down, at a tenth of a millisecond a hit."""
+    return {f.name: getattr(of, f.name) for f in fields(of)}
 
 
 def _plain(data: Json) -> Json:

@@ -30,7 +30,8 @@ _LARGE = 20_000
 """Points from which the engine's own IDF statistics stand in for exact ones, where the scope holds every cube."""
 _REMEMBERED_NOTES = 400_000
 _REMEMBERED_ANSWERS = 256
-_INT8 = qe.SearchParams(quantization=qe.QuantizationSearchParams(rescore=True, oversampling=2.0))
+_MANY = 100
+"""Candidates from which int8 finds the best ones without looking at more than are wanted."""
 
 
 class EdgeVectors:
@@ -49,15 +50,12 @@ class EdgeVectors:
         self._tail = self._folder.read_tail()
         self._writes = self._flushed = 0
         self._answers: dict[Hashable, tuple[int, object]] = {}
-        self._notes: dict[ChunkId, NoteId] = {}
+        self._notes: dict[int, tuple[ChunkId, NoteId]] = {}  # a UUID's own hash and comparison are slow
 
     def upsert(self, points: Sequence[Point]) -> None:
         """Write points whole."""
         with engine("writing"):
             ready = [self._engine_point(p) for p in points]
-        for point in points:
-            if point.id in self._notes:
-                self._notes[point.id] = point.payload.note_id
         self._write(qe.UpdateOperation.upsert_points, ready)
 
     def set_dense(self, vectors: Sequence[tuple[ChunkId, Vector]]) -> None:
@@ -92,7 +90,9 @@ class EdgeVectors:
 
     def dense(self, vector: Vector, scope: Scope, limit: int) -> list[Scored]:
         """Nearest chunks inside the scope by cosine: found by int8, ranked by the full vectors."""
-        return self._ranked(qe.Query.Nearest(self._floats(vector), using=DENSE), scope, limit, _INT8)
+        int8 = qe.QuantizationSearchParams(rescore=True, oversampling=1.0 if limit >= _MANY else 2.0)
+        nearest = qe.Query.Nearest(self._floats(vector), using=DENSE)
+        return self._ranked(nearest, scope, limit, qe.SearchParams(quantization=int8))
 
     def sparse(self, query: Sparse, scope: Scope, limit: int) -> list[Scored]:
         """Best chunks inside the scope by BM25 with IDF over the scope's cubes.
@@ -109,7 +109,9 @@ class EdgeVectors:
 
     def retrieve(self, ids: Sequence[ChunkId], scope: Scope) -> list[Record]:
         """Records of those ids that stand inside the scope, in the order asked."""
-        found = {r.id: r for r in map(_record, self._records(list(dict.fromkeys(ids)), payload=True, vector=True))}
+        unsure = self.waiting() > 0  # else every point has its vector, and none has to be read to know it
+        records = self._records(list(dict.fromkeys(ids)), payload=True, vector=unsure)
+        found = {r.id: r for r in (_record(r, embedded=not unsure or bool(r.vector)) for r in records)}
         return [r for i in dict.fromkeys(ids) if (r := found.get(i)) is not None and _admits(scope, r.payload)]
 
     def scroll(self, note_ids: Sequence[NoteId] | None = None) -> Iterator[Record]:
@@ -170,11 +172,12 @@ class EdgeVectors:
                 self._live = None
 
     def warm(self) -> None:
-        """Remember every chunk's note (about 200 bytes each), so that no search has to read payloads for it."""
+        """Remember every chunk's note (about 300 bytes each), so that no search has to read payloads for it."""
         known: dict[NoteId, NoteId] = {}  # one text a note, not one a chunk
         for page in self._raw_pages(None, payload=["note_id"], vector=False):
-            fresh = {ChunkId(str(r.id)): NoteId((r.payload or {})["note_id"]) for r in page}
-            self._notes.update({chunk: known.setdefault(note, note) for chunk, note in fresh.items()})
+            for record in page:
+                note = NoteId((record.payload or {})["note_id"])
+                self._notes[_number(record)] = ChunkId(str(record.id)), known.setdefault(note, note)
 
     # -- writing -----------------------------------------------------------------------------------------------------
     def _write(self, operation: Callable[[list[_Result]], qe.UpdateOperation], items: list[_Result]) -> None:
@@ -213,21 +216,23 @@ class EdgeVectors:
         inside = wall(scope, hide=self._hides(scope))
         with engine("searching"):
             request = qe.QueryRequest(limit=limit, query=query, filter=inside, params=params, with_payload=False)
-            found = [(ChunkId(str(p.id)), p.score) for p in self._shard().query(request)]
-        notes = self._notes_of([i for i, _ in found])
-        return [Scored(i, notes[i], score) for i, score in found if i in notes]
+            found = [(cast("UUID", p.id).int, p.score) for p in self._shard().query(request)]
+        notes = self._notes
+        missing = [i for i, _ in found if i not in notes]
+        fresh = self._learn(missing) if missing else {}
+        return [Scored(*known, score) for i, score in found if (known := notes.get(i) or fresh.get(i)) is not None]
 
-    def _notes_of(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, NoteId]:
-        """The chunks' notes, remembered: reading them from the payloads takes longer than the search itself."""
-        notes = {i: note for i in ids if (note := self._notes.get(i)) is not None}
-        if missing := [i for i in ids if i not in notes]:
-            found = self._records(missing, payload=["note_id"], vector=False)
-            fresh = {ChunkId(str(r.id)): NoteId((r.payload or {})["note_id"]) for r in found}
-            if len(self._notes) > _REMEMBERED_NOTES:
-                self._notes = {}
-            self._notes.update(fresh)
-            notes |= fresh
-        return notes
+    def _learn(self, ids: Sequence[int]) -> dict[int, tuple[ChunkId, NoteId]]:
+        """The chunks' notes, remembered: reading them from the payloads takes longer than the search itself.
+
+        A chunk's id holds its note's, so what is remembered never changes.
+        """
+        found = self._records([ChunkId(str(UUID(int=i))) for i in ids], payload=["note_id"], vector=False)
+        fresh = {_number(r): (ChunkId(str(r.id)), NoteId((r.payload or {})["note_id"])) for r in found}
+        if len(self._notes) > _REMEMBERED_NOTES:
+            self._notes = {}
+        self._notes.update(fresh)
+        return fresh
 
     def _records(self, ids: list[ChunkId], *, payload: bool | list[str], vector: bool) -> list[qe.Record]:
         with engine("reading"):
@@ -235,7 +240,7 @@ class EdgeVectors:
 
     def _pages(self, condition: qe.Filter | None) -> Iterator[Record]:
         for page in self._raw_pages(condition, payload=True, vector=True):
-            yield from map(_record, page)
+            yield from (_record(r, embedded=bool(r.vector)) for r in page)
 
     def _raw_pages(
         self, condition: qe.Filter | None, *, payload: bool | list[str], vector: bool
@@ -284,8 +289,12 @@ def _of_notes(note_ids: Collection[NoteId]) -> qe.Filter:
     return qe.Filter(should=list(any_of("note_id", note_ids)))
 
 
-def _record(record: qe.Record) -> Record:
-    return Record(ChunkId(str(record.id)), unpacked(record.payload or {}), bool(record.vector))
+def _number(record: qe.Record) -> int:
+    return cast("UUID", record.id).int
+
+
+def _record(record: qe.Record, *, embedded: bool) -> Record:
+    return Record(ChunkId(str(record.id)), unpacked(record.payload or {}), embedded)
 
 
 def _admits(scope: Scope, payload: Payload) -> bool:
