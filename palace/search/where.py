@@ -5,10 +5,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from palace.search.legs import State
-from palace.search.rooms import choose, nearest
+from palace.search.rooms import Choice, choose, nearest
 from palace.stores.ports import Graph
 from palace.vocabulary import Room, Status
 from palace.walls import Reader, Scope
+
+_REMEMBERED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Finder:
 
     graph: Graph
     state: State
-    _known: dict[frozenset[str], tuple[Hashable, list[Room]]] = field(default_factory=dict)
+    _known: dict[frozenset[str], "_Listed"] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, reader: Reader, rooms: Sequence[str], wings: Sequence[str], hidden: frozenset[Status]) -> Where:
@@ -47,8 +49,8 @@ class Finder:
         whole = reader.scope(hidden=hidden)
         if not rooms and not wings:
             return Where(whole, whole)
-        listed = self.listed(reader)
-        choice = choose(listed, rooms, wings)
+        known = self._listed(reader)
+        listed, choice = known.rooms, known.choice(tuple(rooms), tuple(wings))
         hints = tuple(_unknown(listed, name) for name in choice.unknown)
         if choice.places is None and (rooms or choice.wings is None):
             names = ", ".join(f"“{name}”" for name in choice.unknown)
@@ -58,15 +60,34 @@ class Finder:
 
     def listed(self, reader: Reader) -> list[Room]:
         """Every room of the reader's cubes."""
+        return self._listed(reader).rooms
+
+    def _listed(self, reader: Reader) -> "_Listed":
         stamp = self.state.stamp()
         with self._guard:
             known = self._known.get(reader.cubes)
-        if known is not None and known[0] == stamp:
-            return known[1]
-        listed = self.graph.rooms(reader.scope(hidden=()))
-        with self._guard:
-            self._known[reader.cubes] = (stamp, listed)
-        return listed
+        if known is None or known.stamp != stamp:
+            known = _Listed(stamp, self.graph.rooms(reader.scope(hidden=())))
+            with self._guard:
+                self._known[reader.cubes] = known
+        return known
+
+
+@dataclass(slots=True)
+class _Listed:
+    """The rooms of a reader, and what names were found to mean among them: an injection names the same ones each time."""
+
+    stamp: Hashable
+    rooms: list[Room]
+    _choices: dict[tuple[tuple[str, ...], tuple[str, ...]], Choice] = field(default_factory=dict)
+
+    def choice(self, rooms: tuple[str, ...], wings: tuple[str, ...]) -> Choice:
+        known = self._choices.get((rooms, wings))
+        if known is None:
+            known = choose(self.rooms, rooms, wings)
+            if len(self._choices) < _REMEMBERED:
+                self._choices[rooms, wings] = known
+        return known
 
 
 def _unknown(listed: Sequence[Room], name: str) -> str:
