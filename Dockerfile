@@ -19,8 +19,9 @@ COPY dualwall dualwall
 RUN /opt/dualwall/bin/pip install --quiet --no-deps --no-build-isolation .
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
   DUALWALL_CACHE=/opt/models /opt/dualwall/bin/dualwall doctor --prepare-model && rm -f /opt/models/models/lock
-# What only made the image: it runs without an installer and without a graph builder.
-RUN /opt/dualwall/bin/pip uninstall --quiet --yes hatchling onnx && rm -rf /opt/dualwall/lib/python3*/site-packages/pip*
+# What only made the image.
+RUN /opt/dualwall/bin/pip uninstall --quiet --yes hatchling \
+  && rm -rf /opt/dualwall/lib/python3*/site-packages/pip /opt/dualwall/lib/python3*/site-packages/pip-* /opt/dualwall/bin/pip*
 
 FROM ${PYTHON}
 RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends rsync openssh-client >/dev/null \

@@ -90,6 +90,14 @@ class Stack:
         argv = [str(ENGINE / "docker-compose"), "--progress", "quiet", *options, *words]
         return _run(argv, self._environment, cwd=self.home, timeout=timeout)
 
+    def up(self) -> None:
+        """Everything started and healthy, else what the containers said."""
+        try:
+            self.compose("up", "--wait", "--wait-timeout", "200")
+        except AssertionError as error:
+            error.add_note(self.compose("logs", "--tail", "40")[-6000:])
+            raise
+
     def inside(self, command: str) -> subprocess.CompletedProcess[str]:
         """A shell's line in Dualwall's container."""
         argv = [DOCKER, "exec", "dualwall-dualwall-1", "sh", "-c", command]
