@@ -14,10 +14,12 @@ from ingest.source import Seen
 from palace.stores.catalogue import Catalogue, LedgerRow, OwnedChunk, Refusal, Written, placements_json
 from palace.stores.payload import Payload
 from palace.stores.ports import Graph, NoteNode, Point, Vector, VectorStore
-from palace.vocabulary import RESERVED_ROOMS, NoteId, Placement, Sha256
+from palace.vocabulary import RESERVED_ROOMS, Chunk, NoteId, Placement, Sha256
 
 FORGET_AT_ONCE = 256
 """Notes per delete."""
+_TELLING = 120
+"""Characters of a chunk that can stand for its note."""
 
 
 class Writer:
@@ -101,7 +103,7 @@ class Writer:
             title=note.title,
             modified=note.modified,
             status=note.status,
-            first_chunk=note.chunks[0].id if note.chunks else "",
+            lead_chunk=_lead(note.chunks),
             stat=seen.stat,
         )
 
@@ -178,6 +180,12 @@ def _rooms(placements: Sequence[Placement]) -> _Rooms:
         "kind": min({p.address.room for p in placements} & RESERVED_ROOMS, default="note"),
         "section": min((p.section for p in placements if p.section), default=""),
     }
+
+
+def _lead(chunks: Sequence[Chunk]) -> str:
+    """The first chunk that says something: an image or a list of headings often stands before it."""
+    telling = (c.id for c in chunks if len(c.text) >= _TELLING)
+    return next(telling, chunks[0].id if chunks else "")
 
 
 def _labels(placements: Sequence[Placement]) -> tuple[tuple[str, str, str, str], ...]:

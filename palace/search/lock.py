@@ -72,26 +72,40 @@ def lock(query: str, names: Names, scope: Scope) -> list[Scored]:
 def locked(ranked: Sequence[Fused], leg: Sequence[Scored]) -> list[Fused]:
     """The ranking with the lock's say: a note of exactly that name goes first, one named in the question moves up.
 
-    A named note without a candidate comes in with its first chunk. At most MOST_PINNED notes are pinned.
+    A named note without a candidate comes in with its lead chunk, and one of exactly that name begins with it: the
+    chunk that is most like a bare name is a short one, an image or a list of headings. At most MOST_PINNED are pinned.
     """
     if not leg:
         return list(ranked)
     pinned = _pins(ranked, [s for s in leg if s.score >= EXACT])
     lifts = {s.note_id: s.score * _LIFT for s in leg if s.score < EXACT} | dict.fromkeys(pinned, EXACT)
-    known = {f.note_id for f in ranked}
-    new = [Fused(s.id, s.note_id, 0.0) for s in leg if s.note_id not in known]
+    known: set[str] = {f.note_id for f in ranked} | {f.id for f in ranked}
+    leads = {s.id for s in leg if s.note_id in pinned}
+    new = [Fused(s.id, s.note_id, 0.0) for s in leg if s.id not in known and (s.note_id not in known or s.id in leads)]
     lifted = [(f, f.score + (1 - f.score) * lifts.get(f.note_id, 0.0)) for f in (*ranked, *new)]
-    lifted.sort(key=lambda p: (p[0].note_id not in pinned, -p[1], -p[0].score, p[0].id))
+    best = _best(ranked)
+    lifted.sort(
+        key=lambda p: (
+            *(p[0].note_id not in pinned, -p[1], -best.get(p[0].note_id, 0.0) if p[0].note_id in pinned else 0.0),
+            *(p[0].id not in leads, -p[0].score, p[0].id),
+        )
+    )
     return [f._replace(score=score) if score != f.score else f for f, score in lifted]
 
 
 def _pins(ranked: Sequence[Fused], exact: Sequence[Scored]) -> set[NoteId]:
     """Of many notes of one name, those that rank best without it."""
+    best = _best(ranked)
+    order = sorted(exact, key=lambda s: (-best.get(s.note_id, 0.0), s.id))
+    return {s.note_id for s in order[:MOST_PINNED]}
+
+
+def _best(ranked: Sequence[Fused]) -> dict[NoteId, float]:
+    """Each note's best score."""
     best: dict[NoteId, float] = {}
     for f in ranked:
         best[f.note_id] = max(f.score, best.get(f.note_id, 0.0))
-    order = sorted(exact, key=lambda s: (-best.get(s.note_id, 0.0), s.id))
-    return {s.note_id for s in order[:MOST_PINNED]}
+    return best
 
 
 def _could_be_name(part: str) -> bool:

@@ -52,7 +52,7 @@ CREATE TABLE IF NOT EXISTS skipped (
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 _STAT = "device, inode, size, mtime_ns, ctime_ns"
-_ROW = f"id, cube, vault, path, file, sha256, placements, state, stale, title, modified, status, first_chunk, {_STAT}"
+_ROW = f"id, cube, vault, path, file, sha256, placements, state, stale, title, modified, status, lead_chunk, {_STAT}"
 _Text = TypeVar("_Text", bound=str)
 _MANY = 500
 """Ids per statement, under SQLite's limit on parameters."""
@@ -71,7 +71,7 @@ class LedgerRow:
     title: str
     modified: str
     status: str
-    first_chunk: str
+    lead_chunk: str
     stat: Stat
 
 
@@ -141,7 +141,7 @@ class Catalogue:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        database.ensure("ledger", _SCHEMA)
+        database.ensure("ledger", (_SCHEMA, "ALTER TABLE ledger RENAME COLUMN first_chunk TO lead_chunk;"))
 
     # -- notes -------------------------------------------------------------------------------------------------------
     def rows(self, ids: Sequence[NoteId]) -> dict[NoteId, LedgerRow]:
@@ -405,9 +405,9 @@ class Catalogue:
         with self.database.read() as cx:
             for part in _parts(keys):
                 found = cx.execute(
-                    "SELECT n.key, l.id, l.first_chunk, l.cube, l.placements, l.status FROM name n "
+                    "SELECT n.key, l.id, l.lead_chunk, l.cube, l.placements, l.status FROM name n "
                     f"JOIN ledger l ON l.id = n.note_id WHERE n.key IN ({_marks(part)}) AND l.cube IN ({_marks(cubes)}) "
-                    "AND l.first_chunk != '' ORDER BY n.key, l.id",
+                    "AND l.lead_chunk != '' ORDER BY n.key, l.id",
                     (*part, *cubes),
                 )
                 for key, note_id, chunk_id, cube, placements, status in found:
@@ -514,12 +514,12 @@ def _put(cx: sqlite3.Connection, rows: Iterable[LedgerRow], state: str) -> None:
         "ON CONFLICT (id) DO UPDATE SET file = excluded.file, sha256 = excluded.sha256, "
         "placements = excluded.placements, state = excluded.state, stale = excluded.stale, "
         "title = excluded.title, modified = excluded.modified, status = excluded.status, "
-        "first_chunk = excluded.first_chunk, device = excluded.device, "
+        "lead_chunk = excluded.lead_chunk, device = excluded.device, "
         "inode = excluded.inode, size = excluded.size, mtime_ns = excluded.mtime_ns, ctime_ns = excluded.ctime_ns",
         (
             (
                 *(row.ref.id, row.ref.cube, row.ref.vault, row.ref.path, os.fsencode(row.file), row.sha256),
-                *(row.placements, state, row.stale, row.title, row.modified, row.status, row.first_chunk),
+                *(row.placements, state, row.stale, row.title, row.modified, row.status, row.lead_chunk),
                 *(s.device, s.inode, s.size, s.mtime_ns, s.ctime_ns),
             )
             for row in rows
@@ -539,7 +539,7 @@ def _row(r: sqlite3.Row) -> LedgerRow:
         title=r["title"],
         modified=r["modified"],
         status=r["status"],
-        first_chunk=r["first_chunk"],
+        lead_chunk=r["lead_chunk"],
         stat=Stat(r["device"], r["inode"], r["size"], r["mtime_ns"], r["ctime_ns"]),
     )
 

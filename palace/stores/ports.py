@@ -131,7 +131,7 @@ class NoteNode:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A note found by one of its names (`palace.search.lock.name_key`). `chunk_id`: its first chunk."""
+    """A note found by one of its names (`palace.search.lock.name_key`). `chunk_id`: its lead chunk, the first that says something."""
 
     key: str
     note_id: NoteId

@@ -14,7 +14,7 @@ STAT = Stat(1, 2, 3, 4, 5)
 SEEN = Seen(NoteRef("global", "v", "a.md"), "/f", (ROOM,), STAT, Sha256("aa"), Trust.OWNER, Status.ACTIVE, "obsidian")
 ROW = LedgerRow(
     SEEN.ref, "/f", Sha256("aa"), placements_json((ROOM,)), "done", stale=False, title="a", modified="", status="active",
-    first_chunk="", stat=STAT,
+    lead_chunk="", stat=STAT,
 )  # fmt: skip
 
 

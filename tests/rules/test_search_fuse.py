@@ -107,13 +107,13 @@ def test_a_note_gives_a_few_chunks_at_most(legs: dict[str, list[Scored]], per_no
     assert kept == [f for f in fused if f in kept]
 
 
-def test_a_note_of_exactly_that_name_goes_first_and_keeps_its_best_chunk_in_front() -> None:
+def test_a_note_of_exactly_that_name_goes_first_and_begins_with_its_lead_chunk() -> None:
     out = locked(ranked(a1=0.9, b2=0.8, b1=0.3, c1=0.0), leg(("b1", 1.0)))
-    assert [f.id for f in out] == ["b2", "b1", "a1", "c1"]
+    assert [f.id for f in out] == ["b1", "b2", "a1", "c1"]
     assert out[0].score == 1.0
 
 
-def test_a_named_note_that_no_leg_brought_comes_in_with_its_first_chunk() -> None:
+def test_a_named_note_that_no_leg_brought_comes_in_with_its_lead_chunk() -> None:
     out = locked(ranked(a1=1.0), leg(("z1", 1.0)))
     assert [(f.id, f.score) for f in out] == [("z1", 1.0), ("a1", 1.0)]
 
