@@ -116,7 +116,7 @@ class Shelf:
     def _created(self, reader: Reader, leaves: Sequence[Leaf]) -> dict[NoteId, date]:
         """The days that their `created` property tells."""
         latest = sorted(leaves, key=lambda leaf: (leaf.row.modified, leaf.row.ref.id), reverse=True)[:_UNDATED]
-        firsts = [ChunkId(leaf.row.first_chunk) for leaf in latest if leaf.row.first_chunk]
+        firsts = [ChunkId(leaf.row.lead_chunk) for leaf in latest if leaf.row.lead_chunk]
         scope = self.scope(reader, latest)
         if scope is None or not firsts:
             return {}
