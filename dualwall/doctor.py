@@ -65,7 +65,7 @@ def examine(settings: Settings) -> Iterator[Check]:
     """Every check, in the order in which a run would meet them; none stops another."""
     yield from _vaults(settings)
     yield from _private(settings)
-    for check in (_rsync, _data, _hardlinks, _disk, _model, _locks, _qdrant, _stores, _clock):
+    for check in (_rsync, _data, _hardlinks, _disk, _model, _locks, _qdrant, _neo4j, _stores, _clock):
         yield from _checked(check, settings)
 
 
@@ -221,6 +221,19 @@ def _qdrant(settings: Settings) -> Iterator[Check]:
     held = asked.collection if there else f"{asked.collection} is made by the first night"
     message = f"{asked.url}, version {version}, {held}"
     yield Check("qdrant", "warn" if risks else "ok", message, " ".join(risks))
+
+
+def _neo4j(settings: Settings) -> Iterator[Check]:
+    """Whether the server answers to this password and its database is ours; an error of it says how to mend it."""
+    if settings.stores.graph != "neo4j":
+        return
+    from palace.stores.neo4j_server import Server  # noqa: PLC0415
+
+    asked = settings.stores.neo4j
+    with closing(Server(asked)) as server:
+        message = f"{asked.url}, version {server.version()}, database {asked.database}"
+        risks = server.warnings()
+    yield Check("neo4j", "warn" if risks else "ok", message, " ".join(risks))
 
 
 def _clock(settings: Settings) -> Iterator[Check]:

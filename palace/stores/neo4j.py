@@ -10,7 +10,7 @@ from palace.settings import Neo4j
 from palace.stores import neo4j_read as reading
 from palace.stores import neo4j_write as writing
 from palace.stores.graph_rules import Labels
-from palace.stores.neo4j_server import Server, Tx
+from palace.stores.neo4j_server import PATIENCE, Server, Tx
 from palace.stores.ports import Edge, Neighborhood, NoteNode
 from palace.vocabulary import NoteId, Room
 from palace.walls import Scope
@@ -24,11 +24,11 @@ class Neo4jGraph:
 
     Every call is a managed transaction: repeated when the server is busy, away for a moment or another worker crossed
     it, until a deadline. Raises UnreachableError when the server does not answer, StoreError when it holds another
-    graph or refuses. Opening asks the server nothing.
+    graph or refuses. Opening asks the server nothing. `patience`: seconds that a write is repeated.
     """
 
-    def __init__(self, settings: Neo4j) -> None:
-        self._server = Server(settings)
+    def __init__(self, settings: Neo4j, patience: float = PATIENCE) -> None:
+        self._server = Server(settings, patience)
         self._local = threading.local()
 
     def upsert(self, notes: Sequence[NoteNode]) -> None:

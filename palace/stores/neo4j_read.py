@@ -93,7 +93,9 @@ def _shared(tx: Tx, note_id: NoteId, tags: Sequence[str], scope: Scope, limit: i
     wall, bound = _wall(scope)
     bound |= {"id": note_id, "limit": limit}
     keys = {tag: [key(cube, tag) for cube in sorted(scope.cubes)] for tag in mine}
-    holders = f"UNWIND tag.keys AS key MATCH (:Tag {{key: key}})<-[:TAGGED]-(o:Note) WHERE o.id <> $id AND {wall}"
+    # Without the hint a few notes with very many tags are gone through once for each tag.
+    found = "MATCH (t:Tag {key: key})<-[:TAGGED]-(o:Note) USING INDEX t:Tag(key)"
+    holders = f"UNWIND tag.keys AS key {found} WHERE o.id <> $id AND {wall}"
     count = f"UNWIND $tags AS tag {holders} RETURN tag.tag AS tag, count(o) AS size"
     sizes = {r["tag"]: r["size"] for r in tx.run(count, bound | {"tags": _tags(keys, keys)})}
     wanted = _rarest(sizes, limit)
@@ -104,8 +106,8 @@ def _shared(tx: Tx, note_id: NoteId, tags: Sequence[str], scope: Scope, limit: i
     of_tag: dict[str, list[Neighbor]] = {tag: [] for tag in wanted}
     for tag, other in rows:
         of_tag[tag].append(_neighbor(other, mine[tag], None))
-    found = [other for tag in wanted for other in sorted(of_tag[tag], key=lambda n: (n.path, n.id))]
-    return tuple(found[:limit])
+    shared = [other for tag in wanted for other in sorted(of_tag[tag], key=lambda n: (n.path, n.id))]
+    return tuple(shared[:limit])
 
 
 def _tags(keys: Mapping[str, list[str]], wanted: Sequence[str] | Mapping[str, object]) -> list[dict[str, object]]:
@@ -115,10 +117,12 @@ def _tags(keys: Mapping[str, list[str]], wanted: Sequence[str] | Mapping[str, ob
 def _rarest(sizes: Mapping[str, int], limit: int) -> list[str]:
     """As many of the tags, the rarest first, as are needed to fill the limit."""
     wanted: list[str] = []
+    filled = 0
     for tag in sorted(sizes, key=lambda t: (sizes[t], t)):
-        if sum(sizes[t] for t in wanted) >= limit:
+        if filled >= limit:
             break
         wanted.append(tag)
+        filled += sizes[tag]
     return wanted
 
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
 import neo4j
 from neo4j.exceptions import AuthError, DatabaseError, DriverError, IncompleteCommit, Neo4jError, TransientError
@@ -31,8 +32,9 @@ _SCHEMA = [
     *(f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{label}) REQUIRE n.{key} IS UNIQUE" for label, key in _KEYS.items()),
     "CREATE INDEX IF NOT EXISTS FOR (t:Tally) ON (t.cube)",
 ]
-_READ_SECONDS, _WRITE_SECONDS = 3.0, 30.0
-"""How long a read and a write are retried: an answer goes on without the graph, an ingest outlasts a restart."""
+PATIENCE = 30.0
+"""Seconds that a write is retried: an ingest outlasts a restart of the server."""
+_READ_SECONDS = 3.0  # an answer soon goes on without the graph
 _OVERTAKEN = {"Neo.ClientError.Statement.EntityNotFound", "Neo.ClientError.Schema.ConstraintValidationFailed"}
 """Another worker took away what a write had just found, or began to use what it took away: the write is repeated."""
 _ATTEMPTS = 8
@@ -46,8 +48,9 @@ class OvertakenError(Exception):
 class Server:
     """One database of a server. Opening it asks nothing; the first read or write finds out whether it is there and ours."""
 
-    def __init__(self, settings: Neo4j) -> None:
+    def __init__(self, settings: Neo4j, patience: float = PATIENCE) -> None:
         self._settings = settings
+        self._patience = patience
         self._lock = threading.Lock()
         self._known = self._ready = False
         self._bookmarks = neo4j.GraphDatabase.bookmark_manager()
@@ -63,14 +66,14 @@ class Server:
 
     def read(self, work: Callable[[Tx], _T]) -> _T:
         """What `work` reads in one transaction; it may be called more than once."""
-        with self._errors(), self._session(_READ_SECONDS) as session:
+        with self._errors(), self._session(min(_READ_SECONDS, self._patience)) as session:
             if not self._known:
                 self._known = session.execute_read(self._check)
             return session.execute_read(work)
 
     def write(self, work: Callable[[Tx], _T]) -> _T:
         """Do `work` in one transaction, whole or not at all; it may be called more than once."""
-        with self._errors(), self._session(_WRITE_SECONDS) as session:
+        with self._errors(), self._session(self._patience) as session:
             if not self._ready:
                 with self._lock:
                     self._prepare(session)
@@ -79,12 +82,34 @@ class Server:
     @contextmanager
     def undone(self) -> Iterator[Tx]:
         """A transaction whose writes are undone at the end: to read what they would make."""
-        with self._errors(), self._session(_WRITE_SECONDS) as session:
+        with self._errors(), self._session(self._patience) as session:
             if not self._ready:
                 with self._lock:
                     self._prepare(session)
             with session.begin_transaction() as tx:
                 yield tx
+
+    def version(self) -> str:
+        """The server's version. Raises as a read does, also for a database that is not ours."""
+        return self.read(
+            lambda tx: str(tx.run("CALL dbms.components() YIELD versions").single(strict=True)["versions"][0])
+        )
+
+    def warnings(self) -> list[str]:
+        """What is risky about the address and the password, a sentence each."""
+        parts = urlsplit(self._settings.url)
+        if parts.hostname in {"127.0.0.1", "::1", "localhost"}:
+            return []
+        found = []
+        if self._settings.password_file is None:
+            found.append(
+                "Whoever reaches that server reads every cube: give it a password (stores.neo4j.password_file)."
+            )
+        if "." in str(parts.hostname) and "+s" not in parts.scheme:
+            found.append(
+                "Notes' titles and the password go over the network in the clear: use bolt+s:// or neo4j+s://."
+            )
+        return found
 
     def close(self) -> None:
         """End every connection."""
@@ -148,12 +173,12 @@ def translated(error: DriverError | Neo4jError, settings: Neo4j) -> DualwallErro
             f"Neo4j at {settings.url} has no database {settings.database}.",
             "Make it there, or mend [stores.neo4j] database.",
         )
-    if isinstance(error, DatabaseError):
+    if isinstance(error, DatabaseError | TransientError):
         return UnreachableError(
-            f"Neo4j at {settings.url} failed: {code}.",
-            f"Look at the server's log and whether its disk is full. {_AGAIN}",
+            f"Neo4j at {settings.url} could not do it: {code}.",
+            f"Look at the server's log, its memory and whether its disk is full. {_AGAIN}",
         )
-    if isinstance(error, DriverError | TransientError):
+    if isinstance(error, DriverError):
         return _silent(settings, code)
     return StoreError(f"Neo4j refused an operation: {code}.", "This is a fault of the program; please report it.")
 
@@ -171,7 +196,7 @@ def _refused(settings: Neo4j, code: str) -> UnreachableError:
 def _silent(settings: Neo4j, reason: str) -> UnreachableError:
     return UnreachableError(
         f"Neo4j at {settings.url} does not answer ({reason}).",
-        f"Start it, or mend [stores.neo4j] url. {_AGAIN}",
+        f"Start it, or mend [stores.neo4j] url; `dualwall doctor` asks it. {_AGAIN}",
     )
 
 

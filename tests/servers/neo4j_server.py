@@ -6,6 +6,7 @@ password, sends no usage report, and can be killed and started again on the same
 
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -88,6 +89,11 @@ class Neo4jServer:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
+
+    def limit_files(self, size: int) -> None:
+        """Let it write no file beyond so many bytes, as on a disk that is full, until it is started again."""
+        assert self._process is not None
+        resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     @contextmanager
     def session(self) -> Iterator[neo4j.Session]:
