@@ -131,8 +131,7 @@ class Library:
     @property
     def generation(self) -> int:
         """The palace's current generation; 0 before the first."""
-        current = manifest.current(self.settings)
-        return 0 if current is None else current.number
+        return manifest.current_number(self.settings) or 0
 
     @property
     def state_key(self) -> str:
@@ -414,18 +413,26 @@ class _State:
 
     def __init__(self, library: Library) -> None:
         self._library = library
+        self._kept: tuple[Hashable, str, Floor | None] | None = None
 
     def generation(self) -> int:
         return self._library.generation
 
     def model(self) -> str:
-        return self._library.catalogue.get("model") or ""
+        return self._ledger()[1]
 
     def floor(self) -> Floor | None:
-        return self._library.floor()
+        return self._ledger()[2]
 
     def stamp(self) -> Hashable:
         return self._library.stamp()
+
+    def _ledger(self) -> tuple[Hashable, str, Floor | None]:
+        """What the ledger says, read again after every write."""
+        stamp, kept = self.stamp(), self._kept
+        if kept is None or kept[0] != stamp:
+            self._kept = kept = stamp, self._library.catalogue.get("model") or "", self._library.floor()
+        return kept
 
 
 def _file(path: str, cube: str, state: str, reason: str | None, rooms: list[str]) -> Json:

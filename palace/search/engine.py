@@ -134,14 +134,14 @@ class Searcher:
         # still on their way, their leg weighs as much as there is of it: the nearest of a few is near to nothing.
         ranking = fuse({n: leg for n, leg in both.items() if n != "lock"}, self.settings.fusion, {"dense": share})
         ranked = locked(ranking.order, both["lock"])
-        notes = {s.note_id for leg in legs.values() for s in leg}
+        notes = {s.note_id for leg in legs.values() for s in leg} if others is not legs else None
         floor = self._floor(question, share)
         inside, outside = (self._strength(floor, question, found, where.whole) for found in (legs, others))
         return _Found(
             legs=legs,
             ranking=ranking,
-            inside=[f for f in ranked if f.note_id in notes],
-            outside=[f for f in ranked if f.note_id not in notes],
+            inside=ranked if notes is None else [f for f in ranked if f.note_id in notes],
+            outside=() if notes is None else [f for f in ranked if f.note_id not in notes],
             dense_share=share,
             floors={}
             if floor is None or inside is None

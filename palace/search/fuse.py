@@ -60,7 +60,8 @@ def shares(leg: Sequence[Scored], zero: float | None = None) -> dict[ChunkId, fl
     low = min(s.score for s in leg) if zero is None else zero
     if high <= low:
         return {s.id: 1.0 for s in leg}
-    return {s.id: max(0.0, (s.score - low) / (high - low)) for s in leg}
+    span = high - low
+    return {s.id: share if (share := (s.score - low) / span) > 0 else 0.0 for s in leg}
 
 
 def deviations(leg: Sequence[Scored], zero: float | None = None) -> float:
@@ -92,10 +93,10 @@ def fuse(
     scores = dict.fromkeys(notes, 0.0)
     for name, (share, _) in measured.items():
         best = _best(share, notes)
-        part = weight[name] / total
+        part, own, of_note = weight[name] / total, share.get, best.get
         for chunk, note in notes.items():
-            scores[chunk] += part * (share.get(chunk, 0.0) + best.get(note, 0.0))
-    order = sorted((-min(1.0, scores[chunk]), chunk, note) for chunk, note in notes.items())
+            scores[chunk] += part * (own(chunk, 0.0) + of_note(note, 0.0))
+    order = sorted([(-score if score < 1 else -1.0, chunk, notes[chunk]) for chunk, score in scores.items()])
     raw = {name: {s.id: s.score for s in leg} for name, leg in heard.items()}
     fused = [Fused(chunk, note, -below) for below, chunk, note in order]
     return Ranking(fused, raw, {name: share for name, (share, _) in measured.items()})

@@ -21,6 +21,9 @@ from palace.walls import Scope
 __all__ = ["EdgeVectors", "discard"]
 
 _Result = TypeVar("_Result")
+_Known = tuple[ChunkId, NoteId, str]
+"""A chunk, its note, its cube."""
+_IDENTITY = ("note_id", "cube_id")
 
 _BATCH = 64
 """Points a call: each holds the interpreter, so searches of other threads come in between."""
@@ -50,7 +53,7 @@ class EdgeVectors:
         self._tail = self._folder.read_tail()
         self._writes = self._flushed = 0
         self._answers: dict[Hashable, tuple[int, object]] = {}
-        self._notes: dict[int, tuple[ChunkId, NoteId]] = {}  # a UUID's own hash and comparison are slow
+        self._known: dict[int, _Known] = {}  # a UUID's own hash and comparison are slow
 
     def upsert(self, points: Sequence[Point]) -> None:
         """Write points whole."""
@@ -173,11 +176,11 @@ class EdgeVectors:
 
     def warm(self) -> None:
         """Remember every chunk's note (about 300 bytes each), so that no search has to read payloads for it."""
-        known: dict[NoteId, NoteId] = {}  # one text a note, not one a chunk
-        for page in self._raw_pages(None, payload=["note_id"], vector=False):
+        texts: dict[str, str] = {}  # one text a note and a cube, not one a chunk
+        for page in self._raw_pages(None, payload=list(_IDENTITY), vector=False):
             for record in page:
-                note = NoteId((record.payload or {})["note_id"])
-                self._notes[_number(record)] = ChunkId(str(record.id)), known.setdefault(note, note)
+                chunk, note, cube = _known_of(record)
+                self._known[_number(record)] = chunk, NoteId(texts.setdefault(note, note)), texts.setdefault(cube, cube)
 
     # -- writing -----------------------------------------------------------------------------------------------------
     def _write(self, operation: Callable[[list[_Result]], qe.UpdateOperation], items: list[_Result]) -> None:
@@ -213,25 +216,38 @@ class EdgeVectors:
     def _ranked(self, query: qe.Query, scope: Scope, limit: int, params: qe.SearchParams) -> list[Scored]:
         if limit < 1:
             return []
-        inside = wall(scope, hide=self._hides(scope))
+        inside, most = self._filter(scope, limit)
         with engine("searching"):
-            request = qe.QueryRequest(limit=limit, query=query, filter=inside, params=params, with_payload=False)
+            request = qe.QueryRequest(limit=most, query=query, filter=inside, params=params, with_payload=False)
             found = [(cast("UUID", p.id).int, p.score) for p in self._shard().query(request)]
-        notes = self._notes
-        missing = [i for i, _ in found if i not in notes]
+        known = self._known
+        missing = [i for i, _ in found if i not in known]
         fresh = self._learn(missing) if missing else {}
-        return [Scored(*known, score) for i, score in found if (known := notes.get(i) or fresh.get(i)) is not None]
+        seen = ((known.get(i) or fresh.get(i), score) for i, score in found)
+        ranked = [Scored(one[0], one[1], score) for one, score in seen if one is not None and one[2] in scope.cubes]
+        return ranked[:limit]
 
-    def _learn(self, ids: Sequence[int]) -> dict[int, tuple[ChunkId, NoteId]]:
-        """The chunks' notes, remembered: reading them from the payloads takes longer than the search itself.
+    def _filter(self, scope: Scope, limit: int) -> tuple[qe.Filter | None, int]:
+        """The engine's filter, and how many points to ask it for.
 
-        A chunk's id holds its note's, so what is remembered never changes.
+        A filter by cubes takes as long as half of the scan. Where at most `limit` points stand outside the scope, asking
+        for that many more and leaving those out, as is done with every answer, gives the same points without one.
         """
-        found = self._records([ChunkId(str(UUID(int=i))) for i in ids], payload=["note_id"], vector=False)
-        fresh = {_number(r): (ChunkId(str(r.id)), NoteId((r.payload or {})["note_id"])) for r in found}
-        if len(self._notes) > _REMEMBERED_NOTES:
-            self._notes = {}
-        self._notes.update(fresh)
+        hide = self._hides(scope)
+        if not hide and scope.places is None and scope.wings is None and (strangers := self._strangers(scope)) <= limit:
+            return None, limit + strangers
+        return wall(scope, hide=hide), limit
+
+    def _learn(self, ids: Sequence[int]) -> dict[int, _Known]:
+        """The chunks' notes and cubes, remembered: reading them from payloads takes longer than the search itself.
+
+        A chunk's id is made of them, so what is remembered never changes.
+        """
+        found = self._records([ChunkId(str(UUID(int=i))) for i in ids], payload=list(_IDENTITY), vector=False)
+        fresh = {_number(r): _known_of(r) for r in found}
+        if len(self._known) > _REMEMBERED_NOTES:
+            self._known = {}
+        self._known.update(fresh)
         return fresh
 
     def _records(self, ids: list[ChunkId], *, payload: bool | list[str], vector: bool) -> list[qe.Record]:
@@ -287,6 +303,11 @@ def _of_notes(note_ids: Collection[NoteId]) -> qe.Filter:
     if len(note_ids) == 1:
         return qe.Filter(must=[qe.FieldCondition(key="note_id", match=qe.MatchValue(value=next(iter(note_ids))))])
     return qe.Filter(should=list(any_of("note_id", note_ids)))
+
+
+def _known_of(record: qe.Record) -> _Known:
+    payload = record.payload or {}
+    return ChunkId(str(record.id)), NoteId(payload["note_id"]), payload["cube_id"]
 
 
 def _number(record: qe.Record) -> int:
