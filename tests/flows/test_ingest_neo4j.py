@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from ingest.rebuild import rebuild
+from ingest.worker import Options
 from palace.library import Library
+from palace.progress import silent
 from palace.stores.ports import Neighborhood
 from palace.vocabulary import NoteId, Room
 from palace.walls import Reader
@@ -22,16 +25,21 @@ def furnished(folder: Path, url: str, server: Neo4jServer | None = None) -> Hous
     """A house with the example's vault and an agent's own notes; its graph is on the server if there is one."""
     house = House(folder, url)
     shutil.copytree(ROOT / "examples/vault", house.vault)
+    configure(house, url, server)
+    house.furnish(
+        {"Agents/scout/SOUL.md": "I am Scout. [[Home]] #soul\n", "Agents/scout/memory/a.md": "[[SOUL]] #soul\n"}
+    )
+    return house
+
+
+def configure(house: House, url: str, server: Neo4jServer | None) -> None:
+    """Write the settings."""
     text = TOML.format(vectors="edge", url=url, dimensions=DIMENSIONS)
     if server is not None:
         asked = server.settings
         text = text.replace("[stores]\n", '[stores]\ngraph = "neo4j"\n')
         text += f'[stores.neo4j]\nurl = "{asked.url}"\npassword_file = "{asked.password_file}"\n'
     house.settings_file.write_text(text)
-    house.furnish(
-        {"Agents/scout/SOUL.md": "I am Scout. [[Home]] #soul\n", "Agents/scout/memory/a.md": "[[SOUL]] #soul\n"}
-    )
-    return house
 
 
 Told = dict[str, tuple[list[Room], dict[NoteId, Neighborhood]]]
@@ -99,3 +107,17 @@ def test_a_vault_on_neo4j_is_the_same_palace(neo4j_server: Neo4jServer, tmp_path
         assert answers[0] == answers[1], step
         assert found[0] == found[1], step
         assert verified[0]["notes"] > 40
+
+
+@pytest.mark.slow
+def test_a_rebuild_brings_the_graph_over(neo4j_server: Neo4jServer, tmp_path: Path, embeddings_url: str) -> None:
+    neo4j_server.wipe()
+    house = furnished(tmp_path, embeddings_url)
+    house.night()
+    before = house.verify()
+    configure(house, embeddings_url, neo4j_server)
+    assert house.verify()["differences"]
+    with house.library() as library:
+        counts = rebuild(library, library.settings, silent, Options())
+    assert counts.embedded == 0
+    assert house.verify() == before
