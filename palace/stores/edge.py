@@ -10,9 +10,10 @@ import qdrant_edge as qe
 
 from palace.errors import StoreError
 from palace.stores.checks import checked
-from palace.stores.edge_filters import BM25, DENSE, any_of, in_cubes, wall
+from palace.stores.edge_filters import any_of, in_cubes, wall
 from palace.stores.edge_payload import packed, unpacked
 from palace.stores.edge_shard import ShardFolder, discard, engine
+from palace.stores.filters import BM25, DENSE
 from palace.stores.payload import Payload, changes_as_dict
 from palace.stores.ports import Point, Record, Scored, Sparse, Vector
 from palace.vocabulary import ChunkId, NoteId

@@ -33,8 +33,8 @@ from qdrant_edge import (
 )
 
 from palace.errors import BusyError, DualwallError, ModelMismatchError, StoreError, UnreachableError
-from palace.stores.edge_filters import BM25, DENSE
 from palace.stores.edge_payload import FLAT
+from palace.stores.filters import BM25, DENSE
 
 _FORMAT = 2
 _META = "store.json"
