@@ -96,7 +96,7 @@ def upsert(tx: Tx, notes: Iterable[NoteNode]) -> None:
     known = _keys(tx, _NOTES, rows=[_properties(n) for n in latest])
     tally = Tally()
     left = _leave(tx, known, tally)
-    chunks = [{"id": n.id, "chunks": list(n.chunk_ids)} for n in latest]
+    chunks: list[dict[str, object]] = [{"id": n.id, "chunks": list(n.chunk_ids)} for n in latest]
     _create(tx, _CHUNKS, chunks, sum(len(n.chunk_ids) for n in latest))
     _stand(tx, [(n.id, n.cube, n.rooms, n.status, n.changed) for n in latest], tally)
     _tag(tx, latest)
