@@ -21,7 +21,9 @@ def main() -> int:
 
 def _commands() -> list[list[str]]:
     commands = [["bench.palace"], ["bench.stores"], ["bench.embedding"], ["bench.ingest"]]
-    commands += [[f"bench.{name}"] for name in ("search", "server", "gateway") if (ROOT / "bench" / f"{name}.py").is_file()]
+    commands += [
+        [f"bench.{name}"] for name in ("search", "server", "gateway") if (ROOT / "bench" / f"{name}.py").is_file()
+    ]
     if SHARED.is_dir():
         sets = sorted(str(p) for p in (SHARED / "retrieval").iterdir() if (p / "corpus.jsonl.gz").is_file())
         commands += [["bench.obsidian"], ["bench.retrieval", *sets]]

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
+from palace.errors import UnreachableError
 from palace.search.legs import State
 from palace.search.rooms import Choice, choose, nearest
 from palace.stores.ports import Graph
@@ -45,11 +46,14 @@ class Finder:
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, reader: Reader, rooms: Sequence[str], wings: Sequence[str], hidden: frozenset[Status]) -> Where:
-        """The scope of those rooms and wings; of unknown ones alone, the whole scope with the reason."""
+        """The scope of those rooms and wings; of unknown ones alone, or without a graph, the whole scope with the reason."""
         whole = reader.scope(hidden=hidden)
         if not rooms and not wings:
             return Where(whole, whole)
-        known = self._listed(reader)
+        try:
+            known = self._listed(reader)
+        except UnreachableError as error:
+            return Where(whole, whole, f"Rooms cannot be looked up, so the whole scope was searched: {error.message}")
         listed, choice = known.rooms, known.choice(tuple(rooms), tuple(wings))
         hints = tuple(_unknown(listed, name) for name in choice.unknown)
         if choice.places is None and (rooms or choice.wings is None):

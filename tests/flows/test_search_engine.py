@@ -1,6 +1,7 @@
 """From a question to an answer with its receipt, inside both walls."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,8 @@ from palace.errors import UsageError
 from palace.search.floor import Floor
 from palace.search.receipt import answer_json, rooms_json
 from palace.search.rooms import RoomsQuery
-from palace.settings import Search
+from palace.settings import Neo4j, Search
+from palace.stores.neo4j import Neo4jGraph
 from palace.vocabulary import Answer, NoteId, Room
 from palace.walls import Reader
 from tests.flows.searching import CAT, ME, HashedWords, Leaf, SmallPalace, Unreachable
@@ -83,6 +85,17 @@ def test_an_unknown_room_is_answered_from_the_whole_scope_with_the_nearest_rooms
     assert any("home/garden" in h and "work/garden" in h for h in answer.hints)
     assert answer.receipt.searched == {"rooms": (), "wings": ()}
     assert answer.elsewhere == ()
+
+
+def test_a_graph_that_is_down_narrows_nothing_and_the_receipt_says_so() -> None:
+    away = Neo4jGraph(Neo4j(url="bolt://127.0.0.1:9"), patience=0.2)
+    searcher = replace(SmallPalace([Leaf("Bread", ("Flour and water.",))]).searcher(), graph=away)
+    answer = searcher.search("flour", ME, rooms=["ideas"])
+    assert [h.title for h in answer.hits] == ["Bread"]
+    assert answer.receipt.fallback
+    assert "Rooms cannot be looked up" in (answer.reason or "")
+    assert not searcher.search("flour", ME).fallback
+    away.close()
 
 
 def test_a_known_room_beside_an_unknown_one_narrows_and_says_so() -> None:
