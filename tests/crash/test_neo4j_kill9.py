@@ -1,6 +1,6 @@
 """Workers and Neo4j are killed during ingests; a run that is let end leaves the state of one never interrupted.
 
-Three rounds each; DUALWALL_SERVER_CRASH_ROUNDS=20 makes more.
+Three rounds each; DUALWALL_CRASH_ROUNDS_NEO4J=20 makes more.
 """
 
 import os
@@ -17,7 +17,7 @@ from palace.errors import Exit
 from tests.crash.test_kill9 import Zygote, mutate, settings
 from tests.servers.neo4j_server import Neo4jServer, lacking
 
-ROUNDS = int(os.environ.get("DUALWALL_SERVER_CRASH_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("DUALWALL_CRASH_ROUNDS_NEO4J", "3"))
 
 
 @pytest.fixture
