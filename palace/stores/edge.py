@@ -9,9 +9,9 @@ from uuid import UUID
 import qdrant_edge as qe
 
 from palace.errors import StoreError
-from palace.stores.checks import checked
 from palace.stores.edge_filters import any_of, in_cubes, wall
-from palace.stores.edge_payload import packed, unpacked
+from palace.stores.edge_payload import packed
+from palace.stores.edge_points import WHOLE, floats, to_engine, to_point, to_record
 from palace.stores.edge_shard import ShardFolder, discard, engine
 from palace.stores.filters import BM25, DENSE
 from palace.stores.payload import Payload, changes_as_dict
@@ -59,13 +59,13 @@ class EdgeVectors:
     def upsert(self, points: Sequence[Point]) -> None:
         """Write points whole."""
         with engine("writing"):
-            ready = [self._engine_point(p) for p in points]
+            ready = [to_engine(p, self._dimensions) for p in points]
         self._write(qe.UpdateOperation.upsert_points, ready)
 
     def set_dense(self, vectors: Sequence[tuple[ChunkId, Vector]]) -> None:
         """Add dense vectors to points that exist; the engine refuses to update one that is gone."""
         with engine("writing"):
-            ready = {i: qe.PointVectors(id=i, vector={DENSE: self._floats(v)}) for i, v in vectors}
+            ready = {i: qe.PointVectors(id=i, vector={DENSE: floats(v, self._dimensions)}) for i, v in vectors}
         with self._writing:
             there = [str(r.id) for r in self._records(list(ready), payload=False, vector=False)]
             self._write(qe.UpdateOperation.update_vectors, [ready[ChunkId(i)] for i in there])
@@ -95,7 +95,7 @@ class EdgeVectors:
     def dense(self, vector: Vector, scope: Scope, limit: int) -> list[Scored]:
         """Nearest chunks inside the scope by cosine: found by int8, ranked by the full vectors."""
         int8 = qe.QuantizationSearchParams(rescore=True, oversampling=1.0 if limit >= _MANY else 2.0)
-        nearest = qe.Query.Nearest(self._floats(vector), using=DENSE)
+        nearest = qe.Query.Nearest(floats(vector, self._dimensions), using=DENSE)
         return self._ranked(nearest, scope, limit, qe.SearchParams(quantization=int8))
 
     def sparse(self, query: Sparse, scope: Scope, limit: int) -> list[Scored]:
@@ -115,16 +115,19 @@ class EdgeVectors:
         """Records of those ids that stand inside the scope, in the order asked."""
         unsure = self.waiting() > 0  # else every point has its vector, and none has to be read to know it
         records = self._records(list(dict.fromkeys(ids)), payload=True, vector=unsure)
-        found = {r.id: r for r in (_record(r, embedded=not unsure or bool(r.vector)) for r in records)}
+        found = {r.id: r for r in (to_record(r, embedded=not unsure or bool(r.vector)) for r in records)}
         return [r for i in dict.fromkeys(ids) if (r := found.get(i)) is not None and _admits(scope, r.payload)]
 
     def scroll(self, note_ids: Sequence[NoteId] | None = None) -> Iterator[Record]:
         """Every record (of these notes), read page by page."""
-        if note_ids is None:
-            yield from self._pages(None)
-            return
-        for at in range(0, len(note_ids), _BATCH):
-            yield from self._pages(_of_notes(note_ids[at : at + _BATCH]))
+        for condition in _each_of_notes(note_ids):
+            yield from self._pages(condition)
+
+    def points(self, note_ids: Sequence[NoteId] | None = None) -> Iterator[Point]:
+        """Every point (of these notes) whole, read page by page."""
+        for condition in _each_of_notes(note_ids):
+            for page in self._raw_pages(condition, payload=True, vectors=WHOLE):
+                yield from map(to_point, page)
 
     def waiting(self) -> int:
         """How many points wait for their dense vector."""
@@ -178,7 +181,7 @@ class EdgeVectors:
     def warm(self) -> None:
         """Remember every chunk's note (about 300 bytes each), so that no search has to read payloads for it."""
         texts: dict[str, str] = {}  # one text a note and a cube, not one a chunk
-        for page in self._raw_pages(None, payload=list(_IDENTITY), vector=False):
+        for page in self._raw_pages(None, payload=list(_IDENTITY)):
             for record in page:
                 chunk, note, cube = _known_of(record)
                 self._known[_number(record)] = chunk, NoteId(texts.setdefault(note, note)), texts.setdefault(cube, cube)
@@ -196,15 +199,6 @@ class EdgeVectors:
             finally:  # after it, so that no answer from before is taken for one from after
                 self._writes += 1
                 self._tail += points
-
-    def _engine_point(self, point: Point) -> qe.Point:
-        sparse = qe.SparseVector(indices=list(point.sparse.indices), values=list(point.sparse.values))
-        dense = {} if point.dense is None else {DENSE: self._floats(point.dense)}
-        return qe.Point(id=point.id, vector={BM25: sparse, **dense}, payload=packed(point.payload))
-
-    def _floats(self, vector: Vector) -> list[float]:
-        # The engine takes the array itself, without making a list; only its stub knows lists alone.
-        return cast("list[float]", checked(vector, self._dimensions))
 
     # -- reading -----------------------------------------------------------------------------------------------------
     def _shard(self) -> qe.EdgeShard:
@@ -256,11 +250,11 @@ class EdgeVectors:
             return self._shard().retrieve(list(ids), payload, [DENSE] if vector else False)
 
     def _pages(self, condition: qe.Filter | None) -> Iterator[Record]:
-        for page in self._raw_pages(condition, payload=True, vector=True):
-            yield from (_record(r, embedded=bool(r.vector)) for r in page)
+        for page in self._raw_pages(condition, payload=True, vectors=[DENSE]):
+            yield from (to_record(r, embedded=bool(r.vector)) for r in page)
 
     def _raw_pages(
-        self, condition: qe.Filter | None, *, payload: bool | list[str], vector: bool
+        self, condition: qe.Filter | None, *, payload: bool | list[str], vectors: Sequence[str] = ()
     ) -> Iterator[list[qe.Record]]:
         offset = None
         while True:
@@ -270,7 +264,7 @@ class EdgeVectors:
                     offset=offset,
                     filter=condition,
                     with_payload=payload,
-                    with_vector=[DENSE] if vector else False,
+                    with_vector=list(vectors) or False,
                 )
                 page, offset = self._shard().scroll(request)
             yield page
@@ -300,6 +294,15 @@ class EdgeVectors:
         return cast("int", known[1])
 
 
+def _each_of_notes(note_ids: Sequence[NoteId] | None) -> Iterator[qe.Filter | None]:
+    """A filter for each batch of these notes; one of none for all."""
+    if note_ids is None:
+        yield None
+        return
+    for at in range(0, len(note_ids), _BATCH):
+        yield _of_notes(note_ids[at : at + _BATCH])
+
+
 def _of_notes(note_ids: Collection[NoteId]) -> qe.Filter:
     if len(note_ids) == 1:
         return qe.Filter(must=[qe.FieldCondition(key="note_id", match=qe.MatchValue(value=next(iter(note_ids))))])
@@ -313,10 +316,6 @@ def _known_of(record: qe.Record) -> _Known:
 
 def _number(record: qe.Record) -> int:
     return cast("UUID", record.id).int
-
-
-def _record(record: qe.Record, *, embedded: bool) -> Record:
-    return Record(ChunkId(str(record.id)), unpacked(record.payload or {}), embedded)
 
 
 def _admits(scope: Scope, payload: Payload) -> bool:

@@ -20,6 +20,8 @@ __all__ = ["MemoryGraph", "MemoryVectors"]
 
 _Result = TypeVar("_Result")
 _REMEMBERED = 64
+_UNIT = 1e-6
+"""How far from one a length may be and count as one, so that a vector read and written again is the same bits."""
 
 
 class MemoryVectors:
@@ -106,10 +108,14 @@ class MemoryVectors:
 
     def scroll(self, note_ids: Sequence[NoteId] | None = None) -> Iterator[Record]:
         """Every record (of these notes), sorted by id."""
+        return map(_record, self.points(note_ids))
+
+    def points(self, note_ids: Sequence[NoteId] | None = None) -> Iterator[Point]:
+        """Every point (of these notes) whole, sorted by id."""
         wanted = None if note_ids is None else frozenset(note_ids)
         with self._lock:
             points = [self._points[i] for i in sorted(self._points)]
-        return (_record(p) for p in points if wanted is None or p.payload.note_id in wanted)
+        return (p for p in points if wanted is None or p.payload.note_id in wanted)
 
     def waiting(self) -> int:
         """How many points wait for their dense vector."""
@@ -147,7 +153,9 @@ class MemoryVectors:
         if point.dense is None:
             return point
         vector = self._check(point.dense)
-        return Point(point.id, point.payload, point.sparse, vector / (np.linalg.norm(vector) or 1.0))
+        length = float(np.linalg.norm(vector))
+        unit = vector if abs(length - 1.0) < _UNIT else vector / (length or 1.0)
+        return Point(point.id, point.payload, point.sparse, unit)
 
     def _check(self, vector: Vector) -> Vector:
         if self._dimensions is None:

@@ -85,6 +85,12 @@ class VectorStore(Protocol):
     def scroll(self, note_ids: Sequence[NoteId] | None = None) -> Iterator[Record]:
         """Every record (of these notes), unscoped: for ingest, verify and migration, never for an answer."""
 
+    def points(self, note_ids: Sequence[NoteId] | None = None) -> Iterator[Point]:
+        """Every point (of these notes) whole, unscoped, with vectors bit for bit as the store holds them: for a move.
+
+        Written into another store they are the same bits there; the order of a sparse vector's tokens may be another.
+        """
+
     def waiting(self) -> int:
         """How many points wait for their dense vector."""
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
+import numpy as np
 from qdrant_client import QdrantClient, models
 
 from palace.settings import Qdrant
@@ -104,11 +105,16 @@ class QdrantVectors:
 
     def scroll(self, note_ids: Sequence[NoteId] | None = None) -> Iterator[Record]:
         """Every record (of these notes), read page by page."""
-        if note_ids is None:
-            yield from self._pages(None)
-            return
-        for part in _batches(note_ids, BATCH):
-            yield from self._pages(_of_notes(part))
+        for condition in _each_of_notes(note_ids):
+            for page in self._pages(condition):
+                waits = self._waiting_of(page)
+                yield from (_record(p, has_dense=str(p.id) not in waits) for p in page)
+
+    def points(self, note_ids: Sequence[NoteId] | None = None) -> Iterator[Point]:
+        """Every point (of these notes) whole, read page by page."""
+        for condition in _each_of_notes(note_ids):
+            for page in self._pages(condition, vectors=True):
+                yield from map(_point, page)
 
     def waiting(self) -> int:
         """How many points wait for their dense vector."""
@@ -205,23 +211,26 @@ class QdrantVectors:
         )
         return [Scored(ChunkId(str(p.id)), NoteId((p.payload or {})["note_id"]), p.score) for p in found.points]
 
-    def _pages(self, condition: models.Filter | None) -> Iterator[Record]:
+    def _pages(self, condition: models.Filter | None, *, vectors: bool = False) -> Iterator[list[models.Record]]:
         offset: models.ExtendedPointId | None = None
         while True:
-            page, after = self._page(condition, offset)
-            waits = self._waiting_of(page)
-            yield from (_record(p, has_dense=str(p.id) not in waits) for p in page)
-            if after is None:
+            page, offset = self._page(condition, offset, vectors=vectors)
+            yield page
+            if offset is None:
                 return
-            offset = after
 
     def _page(
-        self, condition: models.Filter | None, offset: models.ExtendedPointId | None, *, payload: bool = True
+        self,
+        condition: models.Filter | None,
+        offset: models.ExtendedPointId | None,
+        *,
+        payload: bool = True,
+        vectors: bool = False,
     ) -> tuple[list[models.Record], models.ExtendedPointId | None]:
         page, after = self._server.read(
             "reading",
             lambda client: client.scroll(
-                self._name, condition, limit=PAGE, offset=offset, with_payload=payload, with_vectors=False
+                self._name, condition, limit=PAGE, offset=offset, with_payload=payload, with_vectors=vectors
             ),
         )
         return page, after
@@ -251,6 +260,15 @@ def _wall(scope: Scope, *, embedded: bool = False) -> models.Filter:
     )
 
 
+def _each_of_notes(note_ids: Sequence[NoteId] | None) -> Iterator[models.Filter | None]:
+    """A filter for each batch of these notes; one of none for all."""
+    if note_ids is None:
+        yield None
+        return
+    for part in _batches(note_ids, BATCH):
+        yield _of_notes(part)
+
+
 def _of_notes(note_ids: Sequence[NoteId]) -> models.Filter:
     return models.Filter(should=list(_conditions(any_of("note_id", note_ids))))
 
@@ -263,6 +281,18 @@ def _conditions(wanted: AnyOf) -> list[models.FieldCondition]:
 
 def _record(record: models.Record, *, has_dense: bool) -> Record:
     return Record(ChunkId(str(record.id)), Payload.from_dict(record.payload or {}), has_dense)
+
+
+def _point(record: models.Record) -> Point:
+    """A record that was read with its vectors."""
+    vectors = record.vector if isinstance(record.vector, dict) else {}
+    words, dense = vectors.get(BM25), vectors.get(DENSE)
+    sparse = Sparse((), ())
+    if isinstance(words, models.SparseVector):  # by HTTP a float32 comes as its shortest text, which is another float64
+        sparse = Sparse(tuple(words.indices), tuple(np.array(words.values, dtype=np.float32).tolist()))
+    payload = Payload.from_dict(record.payload or {})
+    vector = None if dense is None else np.array(dense, dtype=np.float32)
+    return Point(ChunkId(str(record.id)), payload, sparse, vector)
 
 
 def _admits(scope: Scope, payload: Payload) -> bool:

@@ -1,17 +1,19 @@
 """What every vector store does alike."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
 
 from palace.errors import StoreError, WallError
-from palace.stores.ports import Scored, Sparse, VectorStore
+from palace.stores.memory import MemoryVectors
+from palace.stores.ports import Point, Scored, Sparse, Vector, VectorStore
 from palace.vocabulary import ChunkId
 from palace.walls import Scope
 from tests.contracts.stores import (
     ALL,
     CAT,
+    DIMENSIONS,
     ME,
     chunk_id,
     note_id,
@@ -238,6 +240,50 @@ def test_scroll_takes_some_notes_or_all(vectors: VectorStore) -> None:
         f"{n}.md" for n in range(70)
     }
     assert list(vectors.scroll([])) == []
+
+
+def whole(points: Iterable[Point]) -> list[tuple[object, ...]]:
+    """Everything about points, their vectors as bits, sorted by id and token."""
+    return sorted(
+        (p.id, p.payload.as_dict(), sorted(zip(p.sparse.indices, p.sparse.values, strict=True)), bits(p.dense))
+        for p in points
+    )
+
+
+def bits(vector: Vector | None) -> bytes | None:
+    return None if vector is None else vector.astype("<f4").tobytes()
+
+
+def test_points_come_whole_and_written_again_are_the_same_bits(vectors: VectorStore) -> None:
+    """Lengths are as a model leaves them: near one, and not near enough for a float."""
+    dice = np.random.default_rng(7)
+    raw = dice.standard_normal((300, DIMENSIONS)).astype(np.float32)
+    rough = (raw / np.linalg.norm(raw, axis=1, keepdims=True)).astype(np.float16).astype(np.float32)
+    tokens = Sparse((4_000_000_000, 7, 1), (np.float32(0.1).item(), np.float32(1 / 3).item(), 2.5))
+    written = [point("a.md", n, dense=v, sparse=tokens) for n, v in enumerate(rough)]
+    written += [point("waits.md", places=(), sparse=tokens), point("wordless.md", dense=unit(1), sparse=Sparse((), ()))]
+    vectors.upsert(written)
+    first = list(vectors.points())
+    assert [p[:3] for p in whole(first)] == [p[:3] for p in whole(written)]
+    for read, asked in zip(whole(first), whole(written), strict=True):
+        assert (read[3] is None) == (asked[3] is None)
+    for read_point in first:
+        if read_point.dense is not None:
+            assert np.linalg.norm(read_point.dense) == pytest.approx(1, abs=1e-6)
+    other = MemoryVectors(DIMENSIONS)
+    other.upsert(first)
+    vectors.forget([p.payload.note_id for p in first])
+    vectors.upsert(list(other.points()))
+    assert whole(vectors.points()) == whole(first)
+    assert [r.has_dense for r in vectors.scroll([note_id("waits.md")])] == [False]
+
+
+def test_points_of_some_notes(vectors: VectorStore) -> None:
+    vectors.upsert([point(f"{n}.md", m, dense=unit(1, m)) for n in range(100) for m in range(3)])
+    some = [note_id(f"{n}.md") for n in range(70)]
+    assert sorted(p.id for p in vectors.points(some)) == sorted(r.id for r in vectors.scroll(some))
+    assert len({p.id for p in vectors.points()}) == 300
+    assert list(vectors.points([])) == []
 
 
 def test_retrieve_keeps_the_order_asked(vectors: VectorStore) -> None:
