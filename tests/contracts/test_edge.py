@@ -18,8 +18,9 @@ from palace.errors import BusyError, ModelMismatchError, StoreError, Unreachable
 from palace.stores.edge import EdgeVectors, discard
 from palace.stores.edge_filters import any_of
 from palace.stores.memory import MemoryVectors
+from palace.walls import Scope
 from tests.contracts.crash_writer import CHUNKS, expected, path_of
-from tests.contracts.stores import DIMENSIONS, ME, MODEL, chunk_id, note_id, point, unit, words
+from tests.contracts.stores import CAT, DIMENSIONS, ME, MODEL, chunk_id, note_id, point, unit, words
 from tests.contracts.test_vectors_walls import same_ranking
 from tests.support import ROOT
 
@@ -38,6 +39,23 @@ def store(tmp_path: Path) -> Iterator[EdgeVectors]:
 def test_a_filter_without_a_value_cannot_be_made() -> None:
     with pytest.raises(WallError):
         any_of("cube_id", [])
+
+
+class Outrun(EdgeVectors):
+    """A store into which another thread writes a stranger's note after it was counted that there is none."""
+
+    def _strangers(self, scope: Scope) -> int:
+        assert scope.cubes
+        return 0
+
+
+def test_a_note_of_another_cube_that_comes_while_a_search_begins_is_not_found(tmp_path: Path) -> None:
+    store = Outrun(tmp_path / "edge", DIMENSIONS, model=MODEL)
+    store.upsert([point("a.md", dense=unit(1)), point("b.md", cube="dev-cat", dense=unit(1))])
+    assert [s.id for s in store.dense(unit(1), ME.scope(), 5)] == [chunk_id("a.md")]
+    assert [s.id for s in store.sparse(words(1), ME.scope(), 5)] == [chunk_id("a.md")]
+    assert len(store.dense(unit(1), CAT.scope(), 5)) == 2
+    store.close()
 
 
 def test_what_was_closed_is_there_again(tmp_path: Path) -> None:
