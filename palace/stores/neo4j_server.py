@@ -120,6 +120,7 @@ class Server:
             database=self._settings.database,
             bookmark_manager=self._bookmarks,
             max_transaction_retry_time=seconds,
+            initial_retry_delay=0.1,  # a deadlock is over at once; the driver doubles it each time
         )
 
     def _check(self, tx: Tx) -> bool:

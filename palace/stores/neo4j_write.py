@@ -31,8 +31,8 @@ MATCH (n:Note {id: $id}) WHERE n.cube IS NOT NULL SET n.rooms = $rooms
 RETURN n.id AS id, n.cube AS cube, n.status AS status, n.changed AS changed"""
 _LEAVE = """
 UNWIND $ids AS id MATCH (:Note {id: id})-[i:IN]->(r:Room) WITH i, r.key AS key, i.tally AS tally, i.changed AS changed
-DELETE i RETURN key, tally, count(*) AS notes, max(changed) AS changed"""
-_UNTAG = "UNWIND $ids AS id MATCH (:Note {id: id})-[r:TAGGED]->(t:Tag) DELETE r RETURN DISTINCT t.key AS key"
+ORDER BY key DELETE i RETURN key, tally, count(*) AS notes, max(changed) AS changed"""
+_UNTAG = "UNWIND $ids AS id MATCH (:Note {id: id})-[r:TAGGED]->(t:Tag) WITH r, t.key AS key ORDER BY key DELETE r RETURN DISTINCT key"
 _DROP_CHUNKS = "UNWIND $ids AS id MATCH (:Note {id: id})-[h:HAS]->(c:Chunk) DELETE h, c"
 _DROP_NOTES = "UNWIND $ids AS id MATCH (n:Note {id: id}) DELETE n"
 _KNOWN_ROOMS = "UNWIND $keys AS key MATCH (r:Room {key: key}) RETURN r.key AS key"
@@ -57,7 +57,7 @@ UNWIND $ids AS id MATCH (:Note {id: id})-[l:LINKS_TO]->(t) DELETE l
 RETURN DISTINCT t.key AS key, CASE WHEN t.cube IS NULL THEN t.id END AS awaited"""
 _TURN_AWAY = """
 UNWIND $ids AS id MATCH (:Note {id: id})<-[l:LINKS_TO]-(s:Note)
-WITH l, s.id AS source, s.cube AS cube, properties(l) AS p DELETE l RETURN source, cube, p"""
+WITH l, s.id AS source, s.cube AS cube, properties(l) AS p ORDER BY source DELETE l RETURN source, cube, p"""
 _AWAITED = "UNWIND $ids AS id MERGE (:Note {id: id})"
 _LINKS = """
 UNWIND $rows AS row MATCH (s:Note {id: row.source}) MATCH (t:Note {id: row.target})
@@ -118,11 +118,14 @@ def set_rooms(tx: Tx, note_id: NoteId, rooms: Sequence[Labels]) -> None:
 def link(tx: Tx, links: Mapping[NoteId, Sequence[Edge]]) -> None:
     """Other links for these notes. Raises StoreError when one is not there."""
     sources = sorted(links)
-    cubes = {r["id"]: r["cube"] for r in tx.run(_LOCK, ids=sources) if r["cube"] is not None}
+    edges = [edge for source in sources for edge in links[source]]
+    targets = {e.target for e in edges if e.target is not None}
+    # A link takes the locks of both its notes: all in one order, so that workers wait for each other but never in a ring.
+    locked = tx.run(_LOCK, ids=sorted(targets.union(sources)))
+    cubes = {r["id"]: r["cube"] for r in locked if r["cube"] is not None}
     check_edges(links, cubes)
     left = list(tx.run(_UNLINK, ids=sources))
-    edges = [edge for source in sources for edge in links[source]]
-    _run(tx, _AWAITED, ids=sorted({e.target for e in edges if e.target is not None}))
+    _run(tx, _AWAITED, ids=sorted(targets))
     rows: list[Row] = [{"source": e.source, "target": e.target, "p": _link(e)} for e in edges if e.target is not None]
     _create(tx, _LINKS, rows, len(rows))
     _lead_nowhere(tx, [(e.source, cubes[e.source], _link(e)) for e in edges if e.target is None])
@@ -180,7 +183,7 @@ def _stand(tx: Tx, notes: Iterable[tuple[NoteId, str, Sequence[Labels], str, str
         _run(tx, _CUBES, rows=[{"cube": cube} for cube in sorted({str(w["cube"]) for w in wings.values()})])
         _run(tx, _WINGS, rows=_by_key(wings))
         _run(tx, _ROOMS, rows=[row for row in _by_key(rooms) if row["key"] not in known])
-    _create(tx, _IN, rows, len(rows))
+    _create(tx, _IN, sorted(rows, key=itemgetter("key", "id")), len(rows))
 
 
 def _tag(tx: Tx, notes: Iterable[NoteNode]) -> None:
@@ -192,7 +195,7 @@ def _tag(tx: Tx, notes: Iterable[NoteNode]) -> None:
             tags[own] = {"key": own, "cube": note.cube, "tag": tag}
             rows.append({"id": note.id, "key": own})
     _run(tx, _TAGS, rows=_by_key(tags))
-    _create(tx, _TAGGED, rows, len(rows))
+    _create(tx, _TAGGED, sorted(rows, key=itemgetter("key", "id")), len(rows))
 
 
 def _lead_nowhere(tx: Tx, links: Iterable[tuple[NoteId, str, Mapping[str, object]]]) -> None:

@@ -240,7 +240,7 @@ def test_workers_that_share_rooms_tags_and_targets_end_in_the_state_of_one(
     server: Neo4jServer, graph: Graph, stack: ExitStack
 ) -> None:
     """Each has notes of its own; rooms and tags come and go under all of them."""
-    graphs = [stack.enter_context(closing(Neo4jGraph(server.settings))) for _ in range(4)]
+    graphs = [stack.enter_context(closing(Neo4jGraph(server.settings, patience=120))) for _ in range(4)]
     names = [[f"{worker}-{n}.md" for n in range(12)] for worker in range(4)]
     everyone = [name for own in names for name in own]
 
