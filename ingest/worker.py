@@ -23,6 +23,8 @@ from palace.vocabulary import Counts, NoteId, Problem, Sha256, Stat
 _NOTES_AT_ONCE = 256
 """Notes per write: a flush (15 to 60 ms) is paid once for each."""
 _CHUNKS_AT_ONCE = 2000
+_CACHED_A_CHUNK, _ALWAYS_CACHED = 2, 20_000
+"""Vectors that the cache may hold: so many for each chunk, and so many more (1 kB each)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,13 @@ class _Worker:
         if self.stores.catalogue.waiting():
             self.counts.embedded = embed_waiting(self.stores, self.report)
             self.stores.vectors.optimize()
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Forget cached vectors when most of them are of passages that are gone; the rest may come back."""
+        catalogue, cache = self.stores.catalogue, self.stores.cache
+        if len(cache) > _CACHED_A_CHUNK * catalogue.counts()[1] + _ALWAYS_CACHED:
+            cache.prune((passage for _, passage, _ in catalogue.chunks().values()), self.stores.model)
 
     def _recipe(self) -> Recipe:
         ingest, embedding = self.settings.ingest, self.settings.embedding

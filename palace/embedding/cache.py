@@ -66,6 +66,11 @@ class VectorCache:
         with self._told(), self._database:
             self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
 
+    def __len__(self) -> int:
+        """How many vectors are kept."""
+        with self._told():
+            return int(self._database.execute("SELECT count(*) FROM vectors").fetchone()[0])
+
     def prune(self, live: Iterable[Sha256], model: str) -> int:
         """Forget every vector of another model, and those of this one whose passage isn't live; how many those were."""
         with self._told(), self._database:

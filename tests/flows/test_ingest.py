@@ -3,12 +3,14 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ingest.rebuild import rebuild
 from ingest.worker import Options
 from palace.progress import silent
-from palace.vocabulary import Counts
+from palace.vocabulary import Counts, Sha256
+from tests.embeddings import DIMENSIONS
 from tests.house import House
 
 NOTES = {
@@ -58,6 +60,17 @@ def test_a_moved_folder_and_touched_files_embed_nothing(house: House) -> None:
         note.touch()
     assert worked(house.night()) == {"touched": 5}
     assert house.verify()["differences"] == []
+
+
+def test_cached_vectors_of_passages_long_gone_are_forgotten(house: House) -> None:
+    house.night()
+    with house.library() as library:
+        stale = ((Sha256(f"{n:064x}"), np.ones(DIMENSIONS, np.float32)) for n in range(20_100))
+        library.cache.put_many(stale, library.model)
+    house.furnish({"new.md": "One more note.\n"})
+    assert worked(house.night()) == {"new": 1, "embedded": 1}
+    with house.library() as library:
+        assert len(library.cache) == library.catalogue.counts()[1] == 7
 
 
 def test_other_rooms_alone_embed_nothing(house: House) -> None:
