@@ -46,6 +46,7 @@ COMMANDS = {
     "inject": Entry("dualwall.asking", "inject", "Show what goes before an agent's response.", (0, 1, 2, 5, 6)),
     "status": Entry("dualwall.asking", "status", "Show what is indexed, and what is not and why.", (0, 1, 2, 5, 6)),
     "verify": Entry("dualwall.asking", "verify", "Compare palace, vectors, graph and catalogue.", (0, 1, 2, 5, 6)),
+    "migrate": Entry("dualwall.migrate", "command", "Move the palace to servers, or back.", (0, 1, 2, 5, 6)),
     "serve": Entry(
         "dualwall.serve", "command", "Answer agents: MCP, REST, health; and run the nights.", (0, 1, 2, 5, 6)
     ),

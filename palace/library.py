@@ -6,7 +6,8 @@ Every answer leaves here in the shape of the contract (docs/design.md, Contract)
 import json
 import threading
 import uuid
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -20,7 +21,7 @@ from palace.search.floor import Floor
 from palace.search.recent import RecentQuery, recent
 from palace.search.rooms import PAGE, RoomsQuery
 from palace.search.where import Finder
-from palace.settings import Settings
+from palace.settings import Settings, Stores
 from palace.stores.catalogue import Catalogue, LedgerRow, placements_from
 from palace.stores.database import Database
 from palace.stores.ports import Embedder, Graph, SparseEmbedder, VectorStore
@@ -88,12 +89,12 @@ class Library:
     @property
     def graph(self) -> Graph:
         """Notes, links and rooms."""
-        return self._once("graph", self._open_graph)
+        return self._once("graph", lambda: self._open_graph(self.settings.stores))
 
     @property
     def vectors(self) -> VectorStore:
         """Chunks and their vectors. Raises ModelMismatchError when they are another model's."""
-        return self._once("vectors", self._open_vectors)
+        return self._once("vectors", lambda: self._open_vectors(self.settings.stores))
 
     @property
     def sparse(self) -> SparseEmbedder:
@@ -136,11 +137,28 @@ class Library:
     @property
     def state_key(self) -> str:
         """One value for the palace's content and all settings that shape what is stored."""
+        return self.state_key_with(self.settings.stores)
+
+    def state_key_with(self, stores: Stores) -> str:
+        """What `state_key` is once the settings name these stores."""
         current = manifest.current(self.settings)
-        shaping = self.settings.model_dump_json(
-            include={"ingest", "embedding", "stores", "readers", "private", "vaults"}
+        used = {"vectors", "graph", stores.vectors, stores.graph}  # a server that nothing is on shapes nothing
+        shaping = self.settings.model_copy(update={"stores": stores}).model_dump_json(
+            include={"stores": used, **dict.fromkeys(("ingest", "embedding", "readers", "private", "vaults"), True)}
         )
         return f"{current.digest if current else ''}:{sha256(shaping.encode()).hexdigest()}"
+
+    @contextmanager
+    def beside(self, stores: Stores) -> Iterator[tuple[VectorStore, Graph]]:
+        """Vectors and graph as these stores have them, for a move; a kind that the settings name too is the palace's own."""
+        own = self.settings.stores
+        with ExitStack() as opened:
+            vectors, graph = self.vectors, self.graph
+            if stores.vectors != own.vectors:
+                vectors = opened.enter_context(closing(self._open_vectors(stores)))
+            if stores.graph != own.graph:
+                graph = opened.enter_context(closing(self._open_graph(stores)))
+            yield vectors, graph
 
     @property
     def searcher(self) -> "Searcher":
@@ -330,29 +348,29 @@ class Library:
             made: _Part = self._parts[name]
             return made
 
-    def _open_graph(self) -> Graph:
-        if self.settings.stores.graph == "memory":
+    def _open_graph(self, stores: Stores) -> Graph:
+        if stores.graph == "memory":
             from palace.stores.memory import MemoryGraph  # noqa: PLC0415
 
             return MemoryGraph()
-        if self.settings.stores.graph == "neo4j":
+        if stores.graph == "neo4j":
             from palace.stores.neo4j import Neo4jGraph  # noqa: PLC0415
 
-            return Neo4jGraph(self.settings.stores.neo4j)
+            return Neo4jGraph(stores.neo4j)
         from palace.stores.sqlite import SqliteGraph  # noqa: PLC0415
 
         return SqliteGraph(self.database)
 
-    def _open_vectors(self) -> VectorStore:
-        if self.settings.stores.vectors == "memory":
+    def _open_vectors(self, stores: Stores) -> VectorStore:
+        if stores.vectors == "memory":
             from palace.stores.memory import MemoryVectors  # noqa: PLC0415
 
             return MemoryVectors()
-        if self.settings.stores.vectors == "qdrant":
+        if stores.vectors == "qdrant":
             from palace.stores.qdrant_rebuild import open_vectors  # noqa: PLC0415
 
-            server, dimensions = self.settings.stores.qdrant, self.embedder.dimensions
-            return open_vectors(server, self.catalogue, dimensions, self.model, beside=self._beside)
+            dimensions = self.embedder.dimensions
+            return open_vectors(stores.qdrant, self.catalogue, dimensions, self.model, beside=self._beside)
         from palace.stores.edge import EdgeVectors  # noqa: PLC0415
 
         return EdgeVectors(self._store / "edge", self.embedder.dimensions, model=self.model)
