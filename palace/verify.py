@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from palace import manifest
 from palace.settings import Settings
@@ -86,7 +87,7 @@ def _points(
 
 def _payload_differences(record: Record, row: LedgerRow, passage: Sha256, *, dense: bool) -> list[str]:
     payload = record.payload
-    places = sorted({p.address.place for p in placements_from(row.placements)})
+    places = list(_places(row.placements))
     pairs = {
         "cube": (payload.cube_id, row.ref.cube),
         "vault": (payload.vault, row.ref.vault),
@@ -98,6 +99,12 @@ def _payload_differences(record: Record, row: LedgerRow, passage: Sha256, *, den
         "stale mark": (payload.stale, row.stale),
     }
     return [name for name, (stored, known) in pairs.items() if stored != known]
+
+
+@lru_cache(maxsize=4096)
+def _places(placements: str) -> tuple[str, ...]:
+    """The places of a ledger's row, sorted; many notes share one text."""
+    return tuple(sorted({p.address.place for p in placements_from(placements)}))
 
 
 def _nodes(

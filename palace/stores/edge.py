@@ -250,8 +250,9 @@ class EdgeVectors:
             return self._shard().retrieve(list(ids), payload, [DENSE] if vector else False)
 
     def _pages(self, condition: qe.Filter | None) -> Iterator[Record]:
-        for page in self._raw_pages(condition, payload=True, vectors=[DENSE]):
-            yield from (to_record(r, embedded=bool(r.vector)) for r in page)
+        unsure = self.waiting() > 0  # as in `retrieve`
+        for page in self._raw_pages(condition, payload=True, vectors=[DENSE] if unsure else ()):
+            yield from (to_record(r, embedded=not unsure or bool(r.vector)) for r in page)
 
     def _raw_pages(
         self, condition: qe.Filter | None, *, payload: bool | list[str], vectors: Sequence[str] = ()

@@ -23,8 +23,9 @@ def to_engine(point: Point, dimensions: int) -> qe.Point:
 
 
 def floats(vector: Vector, dimensions: int) -> list[float]:
-    """A checked vector for the engine, which takes the array itself; only its stub knows lists alone."""
-    return cast("list[float]", checked(vector, dimensions))
+    """A checked vector for the engine, which takes a list sooner than an array."""
+    found: list[float] = checked(vector, dimensions).tolist()
+    return found
 
 
 def to_record(record: qe.Record, *, embedded: bool) -> Record:
