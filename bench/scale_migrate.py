@@ -2,6 +2,7 @@
 
 import hashlib
 import multiprocessing
+import os
 import tempfile
 import time
 from collections.abc import Sequence
@@ -57,10 +58,12 @@ def measure(chunks: int, links: int) -> None:
         builder.join()
         for turn in ("into empty stores", "again, with nothing to do"):
             stages = Stages()
+            began = sum(os.times()[:4])
             seconds, moved = _move(folder, stages)
+            processor = sum(os.times()[:4]) - began
             held = moved.held
             print(f"{turn}: {held.chunks} chunks, {held.notes} notes, {held.edges} links in {seconds:.1f} s "
-                  f"(aim: under {AIM:.0f} s), {moved.points} chunks written, memory at most {stages.memory:.0f} MB")  # fmt: skip
+                  f"(aim: under {AIM:.0f} s), {processor:.1f} s of processor, {moved.points} chunks written, memory at most {stages.memory:.0f} MB")  # fmt: skip
             print("  " + ", ".join(f"{what} {spent:.1f} s" for what, spent in stages.spent()))
         print(f"the same bits: {_same(folder, 5_000)} of 5000 points")
 

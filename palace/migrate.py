@@ -5,6 +5,7 @@ answered by moving again, and a second move brings over what changed since the f
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby, islice
@@ -104,7 +105,12 @@ def move(settings: Settings, catalogue: Catalogue, source: Pair, target: Pair, r
     if target.graph is not source.graph:
         _move_notes(source.graph, target.graph, moved, lambda done: report("moving notes", done, before.notes))
         _move_links(source.graph, target.graph, moved, lambda done: report("moving links", done, before.edges))
-    moved.held = _verified(settings, catalogue, target, report)
+    with ThreadPoolExecutor(1, "indexing") as beside:  # in a process of its own, where the store is embedded
+        indexed = beside.submit(target.vectors.optimize)
+        moved.held = _verified(settings, catalogue, target, report)
+        report("indexing", 0, before.chunks)
+        indexed.result()
+        report("indexing", before.chunks, before.chunks)
     if moved.held.differences or moved.held.fingerprint != before.fingerprint:
         found = moved.held.differences[0] if moved.held.differences else "their fingerprints differ"
         raise StoreError(
@@ -139,9 +145,6 @@ def _move_points(catalogue: Catalogue, source: VectorStore, target: VectorStore,
     if target.count() != total:
         moved.forgotten += _forget_strangers(catalogue, target)
     target.flush()
-    report("indexing", 0, total)
-    target.optimize()
-    report("indexing", total, total)
 
 
 def _forget_strangers(catalogue: Catalogue, target: VectorStore) -> int:

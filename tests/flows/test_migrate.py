@@ -140,8 +140,8 @@ def test_a_target_that_is_not_the_same_at_the_end_is_told(library: Library) -> N
     class Forgetful(MemoryVectors):
         """Loses a point at the end, as a server with a bad disk might."""
 
-        def optimize(self, tail: int = 5_000) -> None:
-            super().optimize(tail)
+        def flush(self) -> None:
+            super().flush()
             self.forget_chunks([next(self.points()).id])
 
     before = library.catalogue.get("ingested")
