@@ -2,12 +2,15 @@
 
 import shutil
 from contextlib import closing
+from itertools import islice
 
 from ingest import worker
 from palace.library import NEXT_STORE, OLD_STORE, Library
 from palace.progress import Report
 from palace.settings import Settings
 from palace.vocabulary import Counts
+
+_NOTES_AT_ONCE = 500
 
 
 def rebuild(library: Library, settings: Settings, report: Report, options: worker.Options) -> Counts:
@@ -18,6 +21,8 @@ def rebuild(library: Library, settings: Settings, report: Report, options: worke
     fresh, old = settings.data / NEXT_STORE, settings.data / OLD_STORE
     with closing(Library.open(settings, store=fresh)) as beside:
         counts = worker.run(beside, settings, report=report, options=options)
+        if settings.stores.graph == "neo4j":
+            _forget_strangers(beside)
     library.close()
     shutil.rmtree(old, ignore_errors=True)
     if settings.store.exists():
@@ -25,3 +30,11 @@ def rebuild(library: Library, settings: Settings, report: Report, options: worke
     fresh.rename(settings.store)
     shutil.rmtree(old, ignore_errors=True)
     return counts
+
+
+def _forget_strangers(stores: Library) -> None:
+    """A graph on a server has no place beside it: what the old ledger alone knew of goes when the new one is whole."""
+    notes = (note.id for note in stores.graph.notes())
+    while part := list(islice(notes, _NOTES_AT_ONCE)):
+        known = stores.catalogue.rows(part)
+        stores.graph.forget([i for i in part if i not in known])

@@ -121,3 +121,8 @@ def test_a_rebuild_brings_the_graph_over(neo4j_server: Neo4jServer, tmp_path: Pa
         counts = rebuild(library, library.settings, silent, Options())
     assert counts.embedded == 0
     assert house.verify() == before
+    (house.vault / "Ideas.md").unlink()
+    house.place()
+    with house.library() as library:
+        rebuild(library, library.settings, silent, Options())
+    assert house.verify()["differences"] == []
