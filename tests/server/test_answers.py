@@ -120,4 +120,6 @@ def test_a_server_in_the_background_leaves_when_nobody_asks(tmp_path: Path, embe
     command = [sys.executable, "-c", code, str(house.settings_file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
     assert (done.returncode, done.stdout) == (0, "")
-    assert [json.loads(line)["event"] for line in done.stderr.splitlines()][-2:] == ["idle: leaving", "stopped"]
+    events = [json.loads(line)["event"] for line in done.stderr.splitlines()]
+    assert events[-1] == "stopped"
+    assert "idle: leaving" in events  # before or after it is ready: a slow machine takes longer than the second
