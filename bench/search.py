@@ -8,23 +8,20 @@ and the two legs in the store. Passages have random vectors (12 000 notes are ab
 import argparse
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from bench.gateway import furnish
-from bench.server import spread
+from bench.server import asked_one_by_one
 from bench.vault import questions
 from palace.configuration import load
 from palace.library import Library
 from palace.stores.ports import Embedder, Vector
 
 BOUNDS = {"search": 12.0, "search, embedded before": 5.0}
-_WARM = 30
+_WARM = 20
 _READER = "scout"
-_T = TypeVar("_T")
 
 
 class Known:
@@ -46,33 +43,24 @@ class Known:
         """Nothing to give back."""
 
 
-def timed(step: Callable[[_T], object], over: Sequence[_T]) -> dict[str, float]:
-    """The spread of a step over its inputs; the first ones only warm up."""
-    times = []
-    for number, one in enumerate(over):
-        began = time.perf_counter()
-        step(one)
-        if number >= _WARM:
-            times.append((time.perf_counter() - began) * 1000)
-    return spread(times)
-
-
 def measure(library: Library, notes: int, rounds: int) -> dict[str, dict[str, float]]:
     """The spread of each step."""
     asked = [one["question"] for one in questions(notes, count=2 * (rounds + _WARM))]
     searcher, reader = library.searcher, library.reader(_READER)
     scope = reader.scope()
     library.vectors.warm()
-    out = {"search": timed(lambda text: searcher.search(text, reader), asked[::2])}
+    out = {"search": asked_one_by_one(lambda text: searcher.search(text, reader), asked[::2])}
     known = {text: library.embedder.query(text) for text in asked[1::2]}
     instant = replace(searcher, embedder=Known(library.embedder, known))
-    out["search, embedded before"] = timed(lambda text: instant.search(text, reader), list(known))
+    out["search, embedded before"] = asked_one_by_one(lambda text: instant.search(text, reader), list(known))
     words = [searcher.sparse.query(text) for text in known]
     prefetch = searcher.settings.prefetch
-    out["dense leg"] = timed(lambda vector: library.vectors.dense(vector, scope, prefetch), list(known.values()))
-    out["bm25 leg"] = timed(lambda sparse: library.vectors.sparse(sparse, scope, prefetch), words)
+    out["dense leg"] = asked_one_by_one(
+        lambda vector: library.vectors.dense(vector, scope, prefetch), list(known.values())
+    )
+    out["bm25 leg"] = asked_one_by_one(lambda sparse: library.vectors.sparse(sparse, scope, prefetch), words)
     fresh = [f"And {text}" for text in known]
-    out["embedding"] = timed(library.embedder.query, fresh)
+    out["embedding"] = asked_one_by_one(library.embedder.query, fresh)
     return out
 
 

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import httpx
 from mcp import Client, StdioServerParameters
@@ -32,6 +33,7 @@ from dualwall.tokens import digest
 BOUND = 15.0
 _TOKEN = "token-of-the-bench"  # noqa: S105 - it opens a generated vault
 _WARM = 20
+_T = TypeVar("_T")
 _ACCEPT = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
 
 
@@ -54,12 +56,12 @@ def serving(folder: Path) -> Iterator[tuple[str, int]]:
             process.terminate()
 
 
-def asked_one_by_one(ask: Callable[[str], object], asked: Sequence[str]) -> dict[str, float]:
+def asked_one_by_one(ask: Callable[[_T], object], asked: Sequence[_T]) -> dict[str, float]:
     """The spread of what each takes; the first ones only warm up."""
     times = []
-    for number, question in enumerate(asked):
+    for number, one in enumerate(asked):
         began = time.perf_counter()
-        ask(question)
+        ask(one)
         if number >= _WARM:
             times.append((time.perf_counter() - began) * 1000)
     return spread(times)
